@@ -3,13 +3,14 @@
  *
  * A row of the left operand is what a tap reads for a place: the channels of one pixel, which lie together.
  * So a register kernel takes a pointer for each of its rows and each tap, and where a tap reads beside the
- * image the pointer is that of a row of zeros. The weight is packed into panels once for all places. The
+ * image the pointer is that of a row of zeros. Tiles whose rows are all zeros are left out, and places at the
+ * same edge are brought into the same tiles. The weight is packed into panels once for all places. The
  * gradient of the input is the same over the cotangents' pixels, one product a phase of the stride with the
  * taps that reach it; that of the weight is, for each tap, sums over places of an output's cotangent times
  * the pixel that the tap reads, with nothing packed.
  *
- * All cuts of a sum depend on sizes only. For the gradient of the input a tap beside the image multiplies a
- * zero with a weight, so weights that aren't finite are left to the caller's other way. */
+ * All cuts of a sum depend on sizes only. A tap beside the image multiplies a zero with a weight or is left
+ * out, so weights that aren't finite are left to the caller's other way. */
 #include "kernels/conv.h"
 #include <string.h>
 
@@ -22,7 +23,7 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
 #include "kernels/conv_lanes.h"
 
 #define MOST_LANES 4  /* vectors of a tile */
-#define ROWS 192      /* places whose sums stay in cache: a multiple of all tiles' rows */
+#define ROWS 384      /* places whose sums stay in cache: twice a multiple of all tiles' rows */
 #define DEEP 480      /* vectors of a panel in a slice of the sum: a slice stays in the first-level cache */
 #define PLACES 128    /* places of a sum of the weight's gradient */
 #define PIECES 8      /* at least, where there is so much to do */
@@ -31,6 +32,11 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
 #define WORTH 350
 #define SINGLE 1.15 /* time of a tile of single vectors, beside that of others */
 #define FEW 96      /* places of all images */
+/* Places are sorted from this share of what taps read on that lies beside the image. */
+#define BESIDE 0.05
+/* A panel is packed when it is used where there are at most so many places, and at least so many weights. */
+#define IN_TURN 1024
+#define LARGE 200000
 
 /* ---- the register kernels ------------------------------------------------------------------------------ */
 
@@ -40,33 +46,46 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
  * hidden, and as few loads as there are registers for. */
 static const int rows_of[MOST_LANES + 1] = {0, 12, 12, 8, 6}, outputs_of[MOST_LANES + 1] = {0, 16, 12, 8, 6};
 
+/* Whether one of so many pointers isn't this one; up to eight or sixteen are read. */
+WIDE static inline int any_but(const float *zeros, const float *const *from, int many) {
+    __m512i none = _mm512_set1_epi64((long long)(intptr_t)zeros);
+    int found = _mm512_cmpneq_epi64_mask(_mm512_loadu_si512(from), none) & ((1 << (many < 8 ? many : 8)) - 1);
+    if (many > 8)
+        found |= _mm512_cmpneq_epi64_mask(_mm512_loadu_si512(from + 8), none) & ((1 << (many - 8)) - 1);
+    return found;
+}
+
 /* sum (HIGH, NV vectors) = (+) rows of taps [t0, t1), channels [c0, c1) times rows of b. Tap t of row r
- * begins at from[t * ROWS + r]. */
-#define PRODUCT(HIGH, NV)                                                                                  \
-    WIDE static void product##NV(const float *const *from, int64_t t0, int64_t t1, int64_t c0, int64_t c1, \
-                                 const float *b, float *sum, int more) {                                   \
-        V s[HIGH][NV];                                                                                     \
-        EACH(int r = 0; r < HIGH; r++)                                                                     \
-        EACH(int v = 0; v < NV; v++) s[r][v] = more ? ((const V *)sum)[r * NV + v] : (V){0};               \
-        for (int64_t t = t0; t < t1; t++) {                                                                \
-            const float *row[HIGH];                                                                        \
-            EACH(int r = 0; r < HIGH; r++) row[r] = from[t * ROWS + r];                                    \
-            for (int64_t c = c0; c < c1; c++, b += NV * L) {                                               \
-                V x[NV];                                                                                   \
-                EACH(int v = 0; v < NV; v++) x[v] = ((const V *)b)[v];                                     \
-                EACH(int r = 0; r < HIGH; r++)                                                             \
-                EACH(int v = 0; v < NV; v++) s[r][v] += row[r][c] * x[v];                                  \
-            }                                                                                              \
-        }                                                                                                  \
-        EACH(int r = 0; r < HIGH; r++)                                                                     \
-        EACH(int v = 0; v < NV; v++)((V *)sum)[r * NV + v] = s[r][v];                                      \
+ * begins at from[t * ROWS + r]; a tap whose rows are all `zeros` is left out. */
+#define PRODUCT(HIGH, NV)                                                                              \
+    WIDE static void product##NV(const float *const *from, const float *zeros, int64_t t0, int64_t t1, \
+                                 int64_t c0, int64_t c1, const float *b, float *sum, int more) {       \
+        V s[HIGH][NV];                                                                                 \
+        EACH(int r = 0; r < HIGH; r++)                                                                 \
+        EACH(int v = 0; v < NV; v++) s[r][v] = more ? ((const V *)sum)[r * NV + v] : (V){0};           \
+        for (int64_t t = t0; t < t1; t++) {                                                            \
+            if (!any_but(zeros, from + t * ROWS, HIGH)) {                                              \
+                b += (c1 - c0) * NV * L;                                                               \
+                continue;                                                                              \
+            }                                                                                          \
+            const float *row[HIGH];                                                                    \
+            EACH(int r = 0; r < HIGH; r++) row[r] = from[t * ROWS + r];                                \
+            for (int64_t c = c0; c < c1; c++, b += NV * L) {                                           \
+                V x[NV];                                                                               \
+                EACH(int v = 0; v < NV; v++) x[v] = ((const V *)b)[v];                                 \
+                EACH(int r = 0; r < HIGH; r++)                                                         \
+                EACH(int v = 0; v < NV; v++) s[r][v] += row[r][c] * x[v];                              \
+            }                                                                                          \
+        }                                                                                              \
+        EACH(int r = 0; r < HIGH; r++)                                                                 \
+        EACH(int v = 0; v < NV; v++)((V *)sum)[r * NV + v] = s[r][v];                                  \
     }
 PRODUCT(12, 1)
 PRODUCT(12, 2)
 PRODUCT(8, 3)
 PRODUCT(6, 4)
-typedef void (*Product)(const float *const *, int64_t, int64_t, int64_t, int64_t, const float *, float *,
-                        int);
+typedef void (*Product)(const float *const *, const float *, int64_t, int64_t, int64_t, int64_t,
+                        const float *, float *, int);
 static const Product products[MOST_LANES] = {product1, product2, product3, product4};
 
 /* For each of TAPS taps, sum (HIGH, NV vectors) += over n places of y[p * HIGH + r] times the NV vectors at
@@ -125,6 +144,7 @@ static const Weigh together[] = {NULL, weigh8x3x1, weigh6x2x2};
 typedef struct {
     int64_t first[3], count[3], taps, places; /* the first of its taps in the job's; places of an image */
     int64_t known;                            /* its number of taps */
+    int64_t low[3], high[3];                  /* where the first and the last of them read */
 } Phase;
 
 typedef struct {
@@ -148,6 +168,10 @@ typedef struct {
     Tap *taps;
     int64_t pairs, sets, high_cut, high_cuts; /* the weight: taps times panels, in sets; outputs of a piece */
     int64_t shared;                           /* taps of a tile */
+    int in_turn;                              /* a panel is packed when it is used */
+    int sorted;                               /* places of the same edge come together */
+    int64_t block;                            /* places of one, at most */
+    int padded;                               /* taps read beside the image */
     int failed, odd;
 } Job;
 
@@ -164,6 +188,7 @@ static void find_phases(Job *j) {
         Phase *f = &j->phases[p];
         int64_t rest[3] = {p / (j->by[1] * j->by[2]), p / j->by[2] % j->by[1], p % j->by[2]};
         f->places = 1;
+        memset(f->low, 0, sizeof f->low), memset(f->high, 0, sizeof f->high);
         for (int d = 0; d < 3; d++) {
             int64_t s = j->by[d];
             f->first[d] = back ? ((rest[d] - c->padding[d]) % s + s) % s : 0;
@@ -183,35 +208,90 @@ static void find_phases(Job *j) {
                     tap.start[d] = (f->first[d] + c->padding[d] - reach) / c->stride[d];
                 } else tap.start[d] = reach - c->padding[d];
             }
+            for (int d = 0; here && d < 3; d++) {
+                if (n == f->taps || tap.start[d] < f->low[d]) f->low[d] = tap.start[d];
+                if (n == f->taps || tap.start[d] > f->high[d]) f->high[d] = tap.start[d];
+            }
             if (here) j->taps[n++] = tap;
         }
         f->known = n - f->taps;
     }
 }
 
-/* Where taps [t0, t1) read for places [p0, p1) of a phase in all images: from[(t - t0) * ld + p - p0]. Row
- * after row of places: a tap reads beside the image before `low` and from `high` on. */
-static void fill(const Job *j, const Phase *f, int64_t group, int64_t t0, int64_t t1, int64_t p0, int64_t p1,
-                 const float **from, int64_t ld) {
-    int64_t channels = j->depth * j->groups, n = p0 / f->places, rest = p0 % f->places, step = j->step[2];
+/* How far the taps of a phase reach beside the image from place i of a dimension. */
+static uint64_t beside(const Job *j, const Phase *f, int d, int64_t i) {
+    int64_t low = -(i * j->step[d] + f->low[d]), high = i * j->step[d] + f->high[d] - j->size[d] + 1;
+    return (uint64_t)(low > 0 ? least(low, 255) : 0) << 8 | (uint64_t)(high > 0 ? least(high, 255) : 0);
+}
+
+/* slot[p - p0]: the row of place p among those of a block. Places from which the same taps reach beside the
+ * image come together, so that tiles leave these taps out. */
+static void sort_places(const Job *j, const Phase *f, int64_t p0, int64_t p1, int16_t *slot) {
+    enum { MOST = 32 };
+    uint64_t kinds[MOST];
+    int16_t ends[MOST], first = 0;
+    uint8_t kind[ROWS];
+    int64_t known = 0, k = 0, rest = p0 % f->places;
+    int64_t i[3] = {rest / (f->count[1] * f->count[2]), rest / f->count[2] % f->count[1], rest % f->count[2]};
+    uint64_t outer = 0;
+    for (int64_t p = p0; j->sorted && p < p1; p++) {
+        if (p == p0 || !i[2]) outer = beside(j, f, 0, i[0]) << 32 | beside(j, f, 1, i[1]) << 16;
+        uint64_t key = outer | beside(j, f, 2, i[2]);
+        if (!known || kinds[k] != key)
+            for (k = 0; k < known && kinds[k] != key;) k++;
+        if (k == known) {
+            if (known == MOST) break;
+            kinds[known] = key, ends[known++] = 0;
+        }
+        kind[p - p0] = (uint8_t)k, ends[k]++;
+        if (++i[2] == f->count[2]) {
+            i[2] = 0;
+            if (++i[1] == f->count[1]) {
+                i[1] = 0;
+                if (++i[0] == f->count[0]) i[0] = 0;
+            }
+        }
+        if (p + 1 == p1 && known > 1) {
+            for (k = 0; k < known; k++) first += ends[k], ends[k] = (int16_t)(first - ends[k]);
+            for (int64_t q = 0; q < p1 - p0; q++) slot[q] = ends[kind[q]]++;
+            return;
+        }
+    }
+    for (int64_t q = 0; q < p1 - p0; q++) slot[q] = (int16_t)q;
+}
+
+/* Where taps [t0, t1) read for places [p0, p1) of a phase in all images: from[(t - t0) * ld + slot[p - p0]],
+ * where there are no slots p - p0. Row after row of places: within [inner, outer) no tap reads to the left or
+ * right of the image, and slots follow each other. */
+WIDE static void fill(const Job *j, const Phase *f, int64_t group, int64_t t0, int64_t t1, int64_t p0,
+                      int64_t p1, const float **from, int64_t ld, const int16_t *slot) {
+    int64_t n = p0 / f->places, rest = p0 % f->places, step = j->step[2], channels = j->depth * j->groups;
     int64_t i[3] = {rest / (f->count[1] * f->count[2]), rest / f->count[2] % f->count[1], rest % f->count[2]};
     const int64_t *size = j->size;
+    const float *source = j->source + group * j->depth;
+    int64_t low = f->low[2] < 0 ? ceil_div(-f->low[2], step) : 0,
+            high = size[2] > f->high[2] ? (size[2] - 1 - f->high[2]) / step + 1 : 0;
     for (int64_t p = p0, run; p < p1; p += run) {
         run = least(f->count[2] - i[2], p1 - p);
+        int64_t inner = least(low > i[2] ? low - i[2] : 0, run),
+                outer = least(high > i[2] ? high - i[2] : 0, run);
+        if (outer < inner) outer = inner;
         for (int64_t t = t0; t < t1; t++) {
             const Tap *tap = &j->taps[f->taps + t];
-            const float **to = from + (t - t0) * ld + p - p0;
+            const float **to = from + (t - t0) * ld;
             int64_t a = i[0] * j->step[0] + tap->start[0], b = i[1] * j->step[1] + tap->start[1],
-                    e = i[2] * step + tap->start[2], q = 0;
-            int64_t low = e >= 0 ? 0 : ceil_div(-e, step),
-                    high = e >= size[2] ? 0 : (size[2] - 1 - e) / step + 1;
-            if (a < 0 || a >= size[0] || b < 0 || b >= size[1]) high = 0;
-            high = least(high, run), low = least(low, high);
-            const float *at = j->source + group * j->depth +
-                (((n * size[0] + a) * size[1] + b) * size[2] + e + low * step) * channels;
-            for (; q < low; q++) to[q] = j->zeros;
-            for (; q < high; q++, at += step * channels) to[q] = at;
-            for (; q < run; q++) to[q] = j->zeros;
+                    e = i[2] * step + tap->start[2], line = ((n * size[0] + a) * size[1] + b) * size[2];
+            int in = a >= 0 && a < size[0] && b >= 0 && b < size[1];
+            for (int64_t q = inner ? 0 : outer; q < run; q = q + 1 == inner ? outer : q + 1) {
+                int64_t at = e + q * step;
+                to[slot ? slot[p - p0 + q] : p - p0 + q] =
+                    in && at >= 0 && at < size[2] ? source + (line + at) * channels : j->zeros;
+            }
+            if (inner == outer) continue;
+            const float **middle = to + (slot ? slot[p - p0 + inner] : p - p0 + inner),
+                        *first = in ? source + (line + e + inner * step) * channels : j->zeros;
+            int64_t apart = in ? step * channels : 0;
+            for (int64_t q = 0; q < outer - inner; q++) middle[q] = first + q * apart;
         }
         i[2] = 0;
         if (++i[1] == f->count[1]) {
@@ -224,12 +304,13 @@ static void fill(const Job *j, const Phase *f, int64_t group, int64_t t0, int64_
 /* ---- the weight in panels: (group, phase, panel, tap, channel of the source, lanes) -----------------------
  */
 
-static float *panel_of(const Job *j, int64_t group, const Phase *f, int64_t panel) {
+static float *panel_of(const Job *j, float *packed, int64_t group, const Phase *f, int64_t panel) {
     int64_t wide = j->lanes * L;
-    return j->packed + ((group * j->all + f->taps) * j->panels + f->known * panel) * j->depth * wide;
+    return packed + ((group * j->all + f->taps) * j->panels + f->known * panel) * j->depth * wide;
 }
 
-WIDE static int pack_panel(const Job *j, int64_t group, int64_t panel) {
+/* `alone`: where the panel goes when no other lies beside it. */
+WIDE static int pack_panel(const Job *j, int64_t group, int64_t panel, float *alone) {
     int64_t wide = j->lanes * L, first = panel * wide;
     int back = j->what == CONV_INPUT, odd = 0;
     const float *w = j->w + group * (back ? j->depth * j->down : j->high * j->across);
@@ -238,7 +319,8 @@ WIDE static int pack_panel(const Job *j, int64_t group, int64_t panel) {
         __mmask16 in = lanes <= 0 ? 0 : (__mmask16)((1u << lanes) - 1);
         for (int64_t p = 0; p < j->count; p++) {
             const Phase *f = &j->phases[p];
-            float *to = panel_of(j, group, f, panel) + v;
+            float *to =
+                v + (alone ? alone + f->taps * j->depth * wide : panel_of(j, j->packed, group, f, panel));
             if (!back) {
                 /* Rows of depth times taps numbers: turned, sixteen by sixteen. */
                 int64_t k = j->depth * j->all;
@@ -248,6 +330,7 @@ WIDE static int pack_panel(const Job *j, int64_t group, int64_t panel) {
                     for (int o = 0; o < L; o++)
                         r[o] = _mm512_maskz_loadu_ps(o < lanes ? there : 0,
                                                      w + (o < lanes ? first + v + o : 0) * j->across + i);
+                    for (int o = 0; j->padded && o < L; o++) odd |= _mm512_fpclass_ps_mask(r[o], 0x99);
                     turn(r);
                     for (int64_t q = i; q < i + L && q < k; q++) {
                         int64_t row = j->along == 1 ? q % j->all * j->depth + q / j->all : q;
@@ -277,7 +360,7 @@ WIDE static int pack_panel(const Job *j, int64_t group, int64_t panel) {
 static void pack_range(void *context, int64_t begin, int64_t end) {
     Job *j = context;
     for (int64_t i = begin; i < end; i++)
-        if (pack_panel(j, i / j->panels, i % j->panels)) j->odd = 1;
+        if (pack_panel(j, i / j->panels, i % j->panels, NULL)) j->odd = 1;
 }
 
 /* ---- forward, and the gradient of the input ---------------------------------------------------------------
@@ -285,18 +368,19 @@ static void pack_range(void *context, int64_t begin, int64_t end) {
 
 /* Sums (rows, lanes) of places [p0, p1) of a phase and channels from o0 on to the result. */
 WIDE static void store(const Job *j, const Phase *f, int64_t group, int64_t p0, int64_t p1, int64_t o0,
-                       const float *sums) {
+                       const float *sums, const int16_t *slot) {
     int64_t channels = j->high * j->groups, n = p0 / f->places, rest = p0 % f->places, wide = j->lanes * L,
             left = least(wide, j->high - o0);
     int64_t i[3] = {rest / (f->count[1] * f->count[2]), rest / f->count[2] % f->count[1], rest % f->count[2]};
     const float *bias = j->bias ? j->bias + group * j->high + o0 : NULL;
-    for (int64_t p = p0; p < p1; p++, sums += wide) {
+    for (int64_t p = p0; p < p1; p++) {
+        const float *row = sums + slot[p - p0] * wide;
         int64_t at = n;
         for (int d = 0; d < 3; d++) at = at * j->result[d] + f->first[d] + i[d] * j->by[d];
         float *to = j->to + at * channels + group * j->high + o0;
         for (int64_t v = 0; v < left; v += L) {
             __mmask16 in = (__mmask16)((1u << least(L, left - v)) - 1);
-            __m512 r = _mm512_loadu_ps(sums + v);
+            __m512 r = _mm512_loadu_ps(row + v);
             if (bias) r = _mm512_add_ps(r, _mm512_maskz_loadu_ps(in, bias + v));
             _mm512_mask_storeu_ps(to + v, in, r);
         }
@@ -312,10 +396,10 @@ WIDE static void store(const Job *j, const Phase *f, int64_t group, int64_t p0, 
 
 /* The same to a result in C order, whose only phase has all places: turned, sixteen by sixteen. */
 WIDE static void store_planes(const Job *j, const Phase *f, int64_t group, int64_t p0, int64_t p1, int64_t o0,
-                              const float *sums) {
+                              const float *sums, const int16_t *slot) {
     int64_t channels = j->high * j->groups, wide = j->lanes * L, left = least(wide, j->high - o0);
     const float *bias = j->bias ? j->bias + group * j->high + o0 : NULL;
-    for (int64_t p = p0, run; p < p1; p += run, sums += run * wide) {
+    for (int64_t p = p0, run; p < p1; p += run, slot += run) {
         int64_t n = p / f->places, at = p % f->places;
         run = least(least(L, f->places - at), p1 - p);
         __mmask16 there = (__mmask16)((1u << run) - 1);
@@ -324,7 +408,7 @@ WIDE static void store_planes(const Job *j, const Phase *f, int64_t group, int64
             __mmask16 in = (__mmask16)((1u << lanes) - 1);
             __m512 add = bias ? _mm512_maskz_loadu_ps(in, bias + v) : _mm512_setzero_ps(), r[L];
             for (int i = 0; i < L; i++)
-                r[i] = i < run ? _mm512_loadu_ps(sums + i * wide + v) : _mm512_setzero_ps();
+                r[i] = i < run ? _mm512_loadu_ps(sums + slot[i] * wide + v) : _mm512_setzero_ps();
             if (bias)
                 for (int i = 0; i < L; i++) r[i] = _mm512_add_ps(r[i], add);
             turn(r);
@@ -334,45 +418,84 @@ WIDE static void store_planes(const Job *j, const Phase *f, int64_t group, int64
     }
 }
 
+/* Memory of a thread: pointers of a block, its sums, and of a panel, where each is packed when it is used. */
+typedef struct {
+    const float **from;
+    float *sums, *panel;
+} Room;
+
+static int take_room(Job *j, Room *room) {
+    int64_t wide = j->lanes * L, most = 0;
+    for (int64_t p = 0; p < j->count; p++) most = j->phases[p].known > most ? j->phases[p].known : most;
+    size_t pointers = most * ROWS * sizeof *room->from;
+    room->from = flb_api->scratch(
+        pointers + (ROWS * wide + L + (j->in_turn ? j->all * j->depth * wide : 0)) * sizeof(float));
+    if (!room->from) return j->failed = 1, -1;
+    room->sums = (float *)(((uintptr_t)(room->from + most * ROWS) + 63) & ~(uintptr_t)63);
+    room->panel = room->sums + ROWS * wide;
+    return 0;
+}
+
+/* A block of places, of one phase after the other, for panels [panel, end) of a group. */
+static void make_block(const Job *j, const Room *room, int64_t group, int64_t block, int64_t panel,
+                       int64_t end) {
+    const Conv *c = j->c;
+    const float **from = room->from;
+    float *sums = room->sums;
+    /* Channels of a tap in a slice, or several taps whole. */
+    int64_t wide = j->lanes * L, deep = DEEP / j->lanes,
+            channels = ceil_div(j->depth, ceil_div(j->depth, deep)),
+            taps = channels < j->depth ? 1 : deep / (j->depth ? j->depth : 1);
+    if (taps < 1) taps = 1;
+    const Phase *f = j->phases;
+    for (int64_t here; block >= (here = ceil_div(f->places * c->images, j->block)); f++) block -= here;
+    int64_t p0 = block * j->block, p1 = least(p0 + j->block, f->places * c->images),
+            rows = ceil_div(p1 - p0, j->tile) * j->tile;
+    int16_t slot[ROWS];
+    sort_places(j, f, p0, p1, slot);
+    fill(j, f, group, 0, f->known, p0, p1, from, ROWS, slot);
+    for (int64_t t = 0; t < f->known; t++)
+        for (int64_t r = p1 - p0; r < rows; r++) from[t * ROWS + r] = j->zeros;
+    for (; panel < end; panel++) {
+        const float *b =
+            j->in_turn ? room->panel + f->taps * j->depth * wide : panel_of(j, j->packed, group, f, panel);
+        if (!f->known || !j->depth) memset(sums, 0, rows * wide * sizeof(float));
+        for (int64_t t = 0; t < f->known; t += taps)
+            for (int64_t k = 0; k < j->depth; k += channels) {
+                int64_t t1 = least(t + taps, f->known), k1 = least(k + channels, j->depth);
+                for (int64_t r = 0; r < rows; r += j->tile)
+                    products[j->lanes - 1](from + r, j->zeros, t, t1, k, k1, b, sums + r * wide, t || k);
+                b += (t1 - t) * (k1 - k) * wide;
+            }
+        (j->planar ? store_planes : store)(j, f, group, p0, p1, panel * wide, sums, slot);
+    }
+}
+
 /* Piece i: a block of places of a phase, for a cut of the panels of a group. */
 static void product_range(void *context, int64_t begin, int64_t end) {
     Job *j = context;
-    const Conv *c = j->c;
-    int64_t wide = j->lanes * L, most = 0;
-    for (int64_t p = 0; p < j->count; p++) most = j->phases[p].known > most ? j->phases[p].known : most;
-    const float **from = flb_api->scratch(most * ROWS * sizeof *from + (ROWS * wide + L) * sizeof(float));
-    if (!from) {
-        j->failed = 1;
-        return;
-    }
-    float *sums = (float *)(((uintptr_t)(from + most * ROWS) + 63) & ~(uintptr_t)63);
-    /* Channels of a tap in a slice, or several taps whole. */
-    int64_t deep = DEEP / j->lanes, channels = ceil_div(j->depth, ceil_div(j->depth, deep)),
-            taps = channels < j->depth ? 1 : deep / (j->depth ? j->depth : 1);
-    if (taps < 1) taps = 1;
+    Room room;
+    if (take_room(j, &room)) return;
     for (int64_t i = begin; i < end; i++) {
-        int64_t cut = i % j->cuts, block = i / j->cuts % j->blocks, group = i / j->cuts / j->blocks;
-        const Phase *f = j->phases;
-        for (int64_t here; block >= (here = ceil_div(f->places * c->images, ROWS)); f++) block -= here;
-        int64_t p0 = block * ROWS, p1 = least(p0 + ROWS, f->places * c->images),
-                rows = ceil_div(p1 - p0, j->tile) * j->tile;
-        fill(j, f, group, 0, f->known, p0, p1, from, ROWS);
-        for (int64_t t = 0; t < f->known; t++)
-            for (int64_t r = p1 - p0; r < rows; r++) from[t * ROWS + r] = j->zeros;
-        for (int64_t panel = cut * j->cut; panel < j->panels && panel < (cut + 1) * j->cut; panel++) {
-            const float *b = panel_of(j, group, f, panel);
-            if (!f->known || !j->depth) memset(sums, 0, rows * wide * sizeof(float));
-            for (int64_t t = 0; t < f->known; t += taps)
-                for (int64_t k = 0; k < j->depth; k += channels) {
-                    int64_t t1 = least(t + taps, f->known), k1 = least(k + channels, j->depth);
-                    for (int64_t r = 0; r < rows; r += j->tile)
-                        products[j->lanes - 1](from + r, t, t1, k, k1, b, sums + r * wide, t || k);
-                    b += (t1 - t) * (k1 - k) * wide;
-                }
-            (j->planar ? store_planes : store)(j, f, group, p0, p1, panel * wide, sums);
-        }
+        int64_t panel = i % j->cuts * j->cut;
+        make_block(j, &room, i / j->cuts / j->blocks, i / j->cuts % j->blocks, panel,
+                   least(panel + j->cut, j->panels));
     }
-    flb_api->free(from);
+    flb_api->free(room.from);
+}
+
+/* Piece i: a panel of a group, packed where the one before it was, for all blocks. */
+static void panel_range(void *context, int64_t begin, int64_t end) {
+    Job *j = context;
+    Room room;
+    if (take_room(j, &room)) return;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t group = i / j->panels, panel = i % j->panels;
+        if (pack_panel(j, group, panel, room.panel)) j->odd = 1;
+        for (int64_t block = 0; block < j->blocks; block++)
+            make_block(j, &room, group, block, panel, panel + 1);
+    }
+    flb_api->free(room.from);
 }
 
 /* ---- the gradient of the weight ---------------------------------------------------------------------------
@@ -421,7 +544,7 @@ WIDE static void weight_range(void *context, int64_t begin, int64_t end) {
                 taps = last - pair < j->shared ? 1 : j->shared;
                 if (pair / j->panels != tap) {
                     tap = pair / j->panels;
-                    fill(j, f, group, tap, tap + taps, p0, p1, from, PLACES);
+                    fill(j, f, group, tap, tap + taps, p0, p1, from, PLACES, NULL);
                 }
                 Weigh fn = taps > 1 ? together[j->lanes] : weighers[j->lanes * j->shared - 1][nv - 1];
                 float *to = sums + (pair - first) * apart;
@@ -480,6 +603,31 @@ static int lanes_for(int64_t vectors) {
     return vectors * SINGLE < ceil_div(vectors, best) * best ? 1 : best;
 }
 
+/* The share of what all taps read for all places that lies beside the image; the input's gradient leaves out
+ * as much beside the cotangents. */
+static double share_beside(const Conv *c) {
+    double within = 1;
+    for (int d = 0; d < 3; d++) {
+        int64_t read = 0;
+        for (int64_t k = 0; k < c->kernel[d]; k++) {
+            int64_t start = k * c->dilation[d] - c->padding[d], step = c->stride[d],
+                    low = start < 0 ? ceil_div(-start, step) : 0,
+                    high = start < c->in[d] ? (c->in[d] - 1 - start) / step + 1 : 0;
+            read += least(high, c->out[d]) > low ? least(high, c->out[d]) - low : 0;
+        }
+        within *= (double)read / (double)(c->kernel[d] * (c->out[d] > 0 ? c->out[d] : 1));
+    }
+    return 1 - within;
+}
+
+/* Whether a panel is packed right before it multiplies all places, and is then in the second-level cache: the
+ * weight is large, and so few places are read again for each panel. */
+static int is_in_turn(const Job *j) {
+    int64_t places = j->c->images * j->result[0] * j->result[1] * j->result[2];
+    return places <= IN_TURN && j->all * j->depth * j->panels * j->lanes * L >= LARGE &&
+        j->c->groups * j->panels >= flb_get_num_threads();
+}
+
 int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const float *bias) {
     int64_t per = c->channels / c->groups, made = c->outputs / c->groups,
             taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
@@ -509,10 +657,15 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
     j.shared = what == CONV_WEIGHT && j.panels == 1 && taps > 1 ? taps_of[j.lanes] : 1;
     j.tile = what == CONV_WEIGHT ? outputs_of[j.lanes * j.shared] : rows_of[j.lanes];
     j.planar = flb_pixels_makes_planes(c, what);
+    j.padded = c->padding[0] || c->padding[1] || c->padding[2];
+    j.sorted = what != CONV_WEIGHT && share_beside(c) >= BESIDE;
+    j.block = j.sorted ? ROWS : ROWS / 2;
+    j.in_turn = what != CONV_WEIGHT && is_in_turn(&j);
     size_t tables = ceil_div(j.count * sizeof(Phase) + taps * sizeof(Tap), 64) * 64,
            zeros = ceil_div(j.depth + L, L) * L * sizeof(float),
-           panels =
-               what == CONV_WEIGHT ? 0 : c->groups * j.panels * j.lanes * L * taps * j.depth * sizeof(float);
+           panels = what == CONV_WEIGHT || j.in_turn
+        ? 0
+        : c->groups * j.panels * j.lanes * L * taps * j.depth * sizeof(float);
     char *memory = flb_api->scratch(tables + zeros + panels);
     if (!memory) return -1;
     j.phases = (Phase *)memory, j.taps = (Tap *)(j.phases + j.count), j.zeros = (float *)(memory + tables);
@@ -535,12 +688,15 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
         int64_t total = c->groups * j.sets * j.high_cuts;
         flb_parallel(weight_range, &j, total, (int64_t)(2e5 * total / flops) + 1);
     } else {
-        for (int64_t p = 0; p < j.count; p++) j.blocks += ceil_div(j.phases[p].places * c->images, ROWS);
+        for (int64_t p = 0; p < j.count; p++) j.blocks += ceil_div(j.phases[p].places * c->images, j.block);
         j.cuts = least(j.panels, j.blocks * c->groups >= PIECES ? 1 : ceil_div(PIECES, j.blocks * c->groups));
         j.cut = ceil_div(j.panels, j.cuts), j.cuts = ceil_div(j.panels, j.cut);
-        flb_parallel(pack_range, &j, c->groups * j.panels, 1 + 100000 / (j.lanes * L * j.depth * taps + 1));
         int64_t total = c->groups * j.blocks * j.cuts;
-        if (!j.odd) flb_parallel(product_range, &j, total, (int64_t)(2e5 * total / flops) + 1);
+        if (!j.in_turn)
+            flb_parallel(pack_range, &j, c->groups * j.panels,
+                         1 + 100000 / (j.lanes * L * j.depth * taps + 1));
+        if (j.in_turn) flb_parallel(panel_range, &j, c->groups * j.panels, 1);
+        else if (!j.odd) flb_parallel(product_range, &j, total, (int64_t)(2e5 * total / flops) + 1);
     }
     flb_api->free(memory);
     return j.failed ? -1 : j.odd;

@@ -165,6 +165,20 @@ def test_what_is_not_finite_reaches_only_its_windows(channels, last, odd):
         assert (np.isnan(got) == np.isnan(exact))[~finite].all() or odd == 3e38
 
 
+@pytest.mark.parametrize("outputs, way", [(32, "PIXELS"), (900, "PIXELS"), (32, "GATHER")])
+def test_a_weight_that_is_not_finite_meets_the_zeros_beside_an_image(outputs, way):
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(outputs, 32, 3, 3)).astype("f")
+    x = in_order(rng.normal(size=(2, 32, 8, 8)).astype("f"), True)
+    w[4, 5, 0, 0] = np.inf
+    made = in_order(np.full((2, outputs, 8, 8), 1, "f"), True)
+    how = {"stride": (1, 1, 1), "padding": (0, 1, 1), "dilation": (1, 1, 1), "groups": 1}
+    blas.share_threads()
+    kernels.convolution([x, w, None], [made], direction=0, f64=False, way=kernels.Way[way], **how)
+    assert np.isnan(made[:, 4, 0]).all() and np.isnan(made[:, 4, :, 0]).all()
+    assert np.isinf(made[:, 4, 1:, 1:]).all() and np.isfinite(np.delete(made, 4, 1)).all()
+
+
 def test_a_weight_that_is_not_finite_does_not_meet_what_lies_beside_the_cotangents():
     rng = np.random.default_rng(0)
     w = rng.normal(size=(32, 32, 3, 3)).astype("f")
@@ -178,6 +192,30 @@ def test_a_weight_that_is_not_finite_does_not_meet_what_lies_beside_the_cotangen
         want = reference._input_adjoint_numpy(g.astype("d"), w.astype("d"), (10, 10), (2, 2), (1, 1), (1, 1), 1)
     np.testing.assert_array_equal(np.isfinite(made), np.isfinite(want))
     assert not np.isfinite(made).all() and np.isfinite(made[:, 5, -1]).all()
+
+
+@pytest.mark.parametrize("stride, dilation", [(1, 1), (2, 1), (1, 2), (3, 2)])
+@pytest.mark.parametrize(
+    "images, channels, outputs, side",
+    [(2, 16, 30, (9, 10, 11)), (1, 40, 64, (30, 31)), (5, 130, 200, (4, 4)), (3, 20, 16, (2, 3))],
+)
+def test_taps_beside_the_image_are_zeros_to_the_bit(images, channels, outputs, side, stride, dilation):
+    """Pixels: tiles leave out what reads beside the image. Beside an image that has the zeros; with a weight of few places it is packed in turn."""
+    rng, n = np.random.default_rng(0), len(side)
+    x = rng.normal(size=(images, channels, *side)).astype("f")
+    w = rng.normal(size=(outputs, channels, *[3] * n)).astype("f")
+    padded = np.pad(x, [(0, 0), (0, 0), *[(dilation + 1,) * 2] * n])
+    out = [(s + 2 * (dilation + 1) - 2 * dilation - 1) // stride + 1 for s in side]
+    ones = (1,) * (3 - n)
+    how = {"stride": (*ones, *[stride] * n), "dilation": (*ones, *[dilation] * n), "groups": 1, "f64": False}
+    blas.share_threads()
+    made = []
+    for image, around in ((x, dilation + 1), (padded, 0)):
+        made.append(in_order(np.full((images, outputs, *out), np.nan, "f"), True))
+        given = [in_order(image, True), w, None]
+        padding = (*[0] * (3 - n), *[around] * n)
+        kernels.convolution(given, made[-1:], direction=0, way=kernels.Way.PIXELS, padding=padding, **how)
+    np.testing.assert_array_equal(*made)
 
 
 @pytest.mark.parametrize(
