@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 
 from ..base.shape_env import sizes_of
+from ..base.symint import NUMBERS
 from ..fx import Graph, Node
 from ..fx.targets import is_view, kind_of, override_of, tags_of
 
@@ -110,6 +111,9 @@ def draws(n: Node) -> bool:
 _INFALLIBLE = {"pointwise", "reduction", "view", "contraction", "factory", "random"}
 
 
+_DIVISIONS = {operator.floordiv, operator.mod, operator.truediv, operator.pow}
+
+
 def _takes_places(op) -> bool:
     """Whether a tensor among an operator's arguments says which elements it reads or writes."""
     return any(a.name in ("index", "indices") for a in op._schema.arguments)
@@ -123,6 +127,8 @@ def fallible(n: Node) -> bool:
     depends = override_of(n.target, "fallible")
     if depends is not None:
         return depends(*n.args)
+    if getattr(n.target, "__module__", None) == "_operator" and isinstance(n.meta.get("val"), NUMBERS):
+        return n.target in _DIVISIONS and not (isinstance(n.args[1], (int, float)) and n.args[1] > 0)
     if kind_of(n.target) == "index" and not _takes_places(n.target):
         return False  # at places that were known when the shapes were
     return kind_of(n.target) not in _INFALLIBLE and "may_run_plainly" not in tags_of(n.target)
