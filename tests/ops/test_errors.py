@@ -135,6 +135,16 @@ REFUSED = {
         RuntimeError,
         "value cannot be converted to type int64_t without overflow",
     ),
+    **{
+        f"{name} of a number that float16 can't hold": (f, RuntimeError, "cannot be converted to type c10::Half")
+        for name, f in {
+            "clamp": lambda: X.half().clamp(max=1e10),
+            "clamp_": lambda: X.half().clamp_(-1e10, 1),
+            "hardtanh": lambda: torch.nn.functional.hardtanh(X.half(), -1e10, 1e10),
+            "pow": lambda: X.half() ** 1e10,
+            "compiled clamp": lambda: torch.compile(lambda x: x.clamp(max=1e10))(X.half()),
+        }.items()
+    },
     "where with such a number first": (
         lambda: torch.where(I > 0, 300, I.to(torch.int8)),
         RuntimeError,
@@ -220,3 +230,34 @@ def test_linspace_between_tensors():
     low, high = torch.tensor(1.0), torch.tensor(3.0)
     for made in (torch.linspace(low, high, 5), torch.linspace(low, 3.0, 5), torch.linspace(1.0, high, 5)):
         torch.testing.assert_close(made, torch.linspace(1.0, 3.0, 5))
+
+
+ASSIGNED = {
+    "element": lambda x, v: x.__setitem__(0, v),
+    "mask": lambda x, v: x.__setitem__(x > 0, v),
+    "slice": lambda x, v: x.__setitem__(slice(0, 1), v),
+    "list": lambda x, v: x.__setitem__([0], v),
+    "all": lambda x, v: x.__setitem__(..., v),
+}
+
+
+@pytest.mark.parametrize("how", ASSIGNED)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_numbers_beyond_16_bits_are_infinite_when_assigned(how, compiled):
+    """As in PyTorch: a mask's -1e9 in float16. Other dtypes refuse them."""
+
+    def run(x, v):
+        ASSIGNED[how](x, v)
+        return x[0]
+
+    run = torch.compile(run) if compiled else run
+    for dtype, number, want in (
+        (torch.float16, -1e9, -float("inf")),
+        (torch.float16, 2**40, float("inf")),
+        (torch.float16, 65519.0, 65504.0),
+        (torch.bfloat16, 1e39, float("inf")),
+        (torch.float16, 0.1, 0.0999755859375),
+    ):
+        assert run(torch.ones(2, dtype=dtype), number).item() == want
+    with pytest.raises(RuntimeError, match="without overflow"):
+        run(torch.ones(2), 1e39)

@@ -113,12 +113,18 @@ def exact_scalars(op: OpOverload) -> tuple[int, ...]:
     return tuple(i for i, a in enumerate(op._schema.arguments) if a.type == "Scalar" and a.name not in wraps)
 
 
+AS_ELEMENTS = "numbers_as_elements"  # tag of an operator whose numbers become elements, of 16 bits too, before it computes (clamp)
+
+
 def check_scalars(op: OpOverload, args, compute: DType) -> None:
     """RuntimeError for a number that the dtype computed in can't hold."""
+    kind = compute
+    if compute in (dtypes.float16, dtypes.bfloat16) and AS_ELEMENTS not in op.tags:
+        kind = dtypes.float32
     for i in exact_scalars(op):
         x = args[i]
         if x is not None and not (x.__class__ is int and -128 <= x <= 127):
-            check_number(x, dtypes.float32 if compute in (dtypes.float16, dtypes.bfloat16) else compute)
+            check_number(x, kind)
 
 
 REFUSALS: dict[str, str] = {}  # operators that tell more than that they aren't implemented for a dtype

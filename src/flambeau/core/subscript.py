@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _C
 from ..base.device import CPU
-from ..base.dtypes import bool_, check_number, int64, uint8
+from ..base.dtypes import bfloat16, bool_, check_number, float16, int64, uint8
 from ..base.errors import ShapeMismatch
 from ..base.shape_env import guard_or_false
 from ..base.symint import SymInt, is_number, is_symbolic
@@ -176,6 +176,15 @@ def _check_values(selected, given) -> None:
         )
 
 
+_HALVES = (float16, bfloat16)
+
+
+def _rounded(value, dtype) -> float:
+    """A number as an element of 16 bits: beyond the greatest it is infinite, where other dtypes refuse it (a mask's -1e9 in float16)."""
+    with np.errstate(over="ignore"):
+        return float(np.float64(value).astype(np.float32).astype(dtype.np))
+
+
 _PLACES = (bool_, int64)  # dtypes of index tensors that need no preparation
 
 
@@ -194,6 +203,9 @@ def setitem(self, key, value):
     if not isinstance(value, _C.TensorBase):
         if isinstance(value, np.integer):
             value = int(value)
+        real = value.__class__ is float or value.__class__ is int and -(2**63) <= value < 2**63
+        if real and self._dtype in _HALVES:
+            value = _rounded(value, self._dtype)
         if is_number(value) and not tensors:
             aten.fill_.Scalar(x, value)
             return

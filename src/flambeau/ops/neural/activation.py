@@ -173,6 +173,7 @@ def _limits(args):
     promote=_limits,
     operands=("self", "min_val", "max_val"),
     layout="self",
+    tags=("pointwise", "numbers_as_elements"),
     refuse=("bool",),
 )
 def hardtanh(s, self, min_val, max_val):

@@ -190,6 +190,7 @@ def _whole_power(args):
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
     promote=_whole_power,
     operands=("self", "exponent"),
+    tags=("pointwise", "numbers_as_elements"),
     inplace="Scalar",
 )
 def pow_scalar(s, self, exponent):

@@ -8,7 +8,11 @@ from ...core.operator import namespace
 aten = namespace("aten")
 
 
-@pointwise("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", operands=("self", "min", "max"))
+@pointwise(
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+    operands=("self", "min", "max"),
+    tags=("pointwise", "numbers_as_elements"),
+)
 def clamp(s, self, min, max):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
@@ -28,12 +32,16 @@ def _clamp_vjp(ct, self, min, max):
 clamp.derivative(self=_clamp_vjp)
 
 
-@pointwise("clamp_min(Tensor self, Scalar min) -> Tensor", operands=("self", "min"))
+@pointwise(
+    "clamp_min(Tensor self, Scalar min) -> Tensor", operands=("self", "min"), tags=("pointwise", "numbers_as_elements")
+)
 def clamp_min(s, self, min):
     return s.maximum(self, min)
 
 
-@pointwise("clamp_max(Tensor self, Scalar max) -> Tensor", operands=("self", "max"))
+@pointwise(
+    "clamp_max(Tensor self, Scalar max) -> Tensor", operands=("self", "max"), tags=("pointwise", "numbers_as_elements")
+)
 def clamp_max(s, self, max):
     return s.minimum(self, max)
 
