@@ -13,13 +13,26 @@ import numpy as np
 from ..base.records import replace, slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, text
+from . import arithmetic, array_items, text
 from .arguments import NULL
+from .array_items import ArrayItem
 from .emitter import BOOL, F64, I64, constant
 from .machine import InterpreterPart, Machine
-from .values import CHARACTER, Container, Declined, Known, Scalar, ScalarType, Tuple, TupleType
+from .values import (
+    CHARACTER,
+    ArrayView,
+    Container,
+    Declined,
+    Empty,
+    Expression,
+    Known,
+    Scalar,
+    ScalarType,
+    Tuple,
+    TupleType,
+)
 
-__all__ = ["CHAIN", "Changed", "Containers", "Empty", "Given", "Site", "made", "take"]
+__all__ = ["CHAIN", "Changed", "Containers", "Given", "Site", "made", "take"]
 
 CHAIN = "@containers.b"  # the slot of the chain; its name has it begin as NULL
 ITEMS, COUNT, USED, CHANGES = 1, 2, 3, 9  # words of the object
@@ -31,19 +44,16 @@ class Changed(Exception):
     """More is known of a site: the region has to be run again."""
 
 
-class Empty(Exception):
-    """An item is read of a container into which nothing has been put so far, or a variable to which nothing was assigned so far: what follows isn't
-    reached yet. The text is why the region is declined if that stays so."""
-
-
 @slotted
 class Given:
     """A container from outside: ``items`` of a list or set, pairs of a dict, as what the loop may read (see operands.py). ``by``: by how much the
-    integers of a list grow, where that is the same for all, as in ``list(range(n))``."""
+    integers of a list grow, where that is the same for all, as in ``list(range(n))``. ``behind``: the items are any things, which the loop doesn't
+    read: it only appends to them."""
 
     kind: str
     items: tuple
     by: int | None = None
+    behind: bool = False
 
 
 @slotted(frozen=False)
@@ -57,6 +67,8 @@ class Site:
     """Whether the loop changes it."""
     removes: bool = False
     """Whether elements leave it: the order of a set's others is then Python's own."""
+    behind: bool = False
+    """Whether it has items before the loop that the kernel doesn't know: see Given."""
 
     @property
     def nkey(self) -> int:
@@ -74,6 +86,8 @@ class Site:
 def words(t) -> int:
     if t is None:
         return 1
+    if isinstance(t, ArrayItem):
+        return t.words
     return sum(map(words, t.items)) if isinstance(t, TupleType) else 1
 
 
@@ -88,6 +102,8 @@ def plain_type(value):
     """The type of an item. Declined for what isn't one."""
     if isinstance(value, Tuple) and not value.listed and value.items:
         return TupleType(tuple(map(plain_type, value.items)))
+    if isinstance(value, ArrayView) and value.owner is not None and value.ndim:
+        return array_items.type_of(value)
     if (
         not isinstance(value, Scalar)
         or value.kind not in "biufU"
@@ -106,6 +122,7 @@ class Containers(InterpreterPart):
     def __init__(self, machine: Machine, rerunnable: bool):
         super().__init__(machine)
         self.sites: dict[Any, Site] = {}
+        machine.count = self.count
         self.rerunnable = rerunnable
 
     # ---- making ----------------------------------------------------------------------------------------------------------
@@ -126,6 +143,7 @@ class Containers(InterpreterPart):
     def given(self, key, what: Given) -> Container:
         """A container from outside, with what it holds."""
         c = self.create(key, what.kind)
+        self.sites[key].behind = what.behind
         self.e.set(f"given {key}", llvm.PTR, c.ptr)
         if len(what.items) > MOST:
             first = what.items[0]
@@ -173,6 +191,16 @@ class Containers(InterpreterPart):
                 raise Changed
         return members[0]
 
+    def origins(self, c) -> frozenset:
+        """Where the memory of arrays may be from that a container holds."""
+
+        def of(t) -> frozenset:
+            if isinstance(t, TupleType):
+                return frozenset().union(*map(of, t.items))
+            return t.origins if isinstance(t, ArrayItem) else frozenset()
+
+        return of(self.sites[next(iter(c.sites))].value)
+
     def changes(self, c: Container, removes: bool = False) -> None:
         for key in c.sites:
             self.sites[key].changes = True
@@ -185,12 +213,18 @@ class Containers(InterpreterPart):
         if known is None:
             setattr(site, what, t)
             raise Changed
-        if known != t:
+        both = array_items.merged(known, t)
+        if both is not None and both != known:
+            setattr(site, what, both)
+            raise Changed
+        if both is None and known != t:
             raise Declined(f"a {c.kind} of things of different types")
 
     def store(self, p: Operand, value, at: int = 0) -> int:
         """Write an item's words; the number of the next word."""
         e, value = self.e, as_item(value)
+        if isinstance(value, ArrayView):
+            return array_items.store(e, p, value, at)
         if isinstance(value, Tuple):
             for item in value.items:
                 at = self.store(p, item, at)
@@ -202,6 +236,8 @@ class Containers(InterpreterPart):
     def load(self, p: Operand, t, at: int = 0) -> tuple[Any, int]:
         """An item, and the number of the word behind it."""
         e = self.e
+        if isinstance(t, ArrayItem):
+            return array_items.load(e, p, t, at)
         if isinstance(t, TupleType):
             items = []
             for part in t.items:
@@ -219,11 +255,26 @@ class Containers(InterpreterPart):
     def field(self, c: Container, n: int, type=llvm.I64) -> Operand:
         return self.e.read(type, self.e.place(llvm.I64, c.ptr, n))
 
+    def require_whole(self, c: Container) -> None:
+        """Declined for a list to which the loop only may append."""
+        if any(self.sites[key].behind for key in c.sites):
+            raise Declined("a list of other things than known numbers, to which the loop does more than append")
+
     def count(self, c: Container) -> Scalar:
+        self.require_whole(c)
         return Scalar(I64, True, self.field(c, COUNT), (0, 1 << 48))
 
     # ---- lists -----------------------------------------------------------------------------------------------------------
+    def kept(self, value):
+        """A value that is about to become an item: the memory of an array is kept for it."""
+        if isinstance(value, Tuple):
+            return replace(value, items=tuple(map(self.kept, value.items)))
+        if not isinstance(value, ArrayView | Expression):
+            return value
+        return array_items.item_of(self.e, value, self.e.slot(CHAIN, llvm.PTR), f"item@{self.machine.at}")
+
     def append(self, c: Container, value) -> None:
+        value = self.kept(value)
         self.learn(c, "value", value)
         e = self.e
         p = e.call(llvm.PTR, Operand("%list_append", llvm.PTR), c.ptr)
@@ -239,6 +290,7 @@ class Containers(InterpreterPart):
 
     def place(self, c: Container, key, text: str) -> Operand:
         """Where an item of a list lies."""
+        self.require_whole(c)
         if not isinstance(key, Scalar) or key.kind != "i":
             raise Declined("a subscript of a list that isn't an integer")
         e, n = self.e, self.field(c, USED)
@@ -283,6 +335,7 @@ class Containers(InterpreterPart):
 
     def begin(self, c: Container, key: str, down: bool) -> None:
         """A loop begins that counts in slot ``key``, from the last item down or from the first."""
+        self.require_whole(c)
         self.e.set(f"{key}.cur", llvm.I64, self.e.op("sub", self.field(c, USED), 1) if down else 0)
         if c.kind != "list":
             self.e.set(f"{key}.changes", llvm.I64, self.field(c, CHANGES))
@@ -334,6 +387,7 @@ class Containers(InterpreterPart):
 
     def put(self, c: Container, key, value) -> None:
         e, words_ = self.e, self.key(c, key)
+        value = self.kept(value)
         if value is not None:
             self.learn(c, "value", value)
         p = e.call(llvm.PTR, Operand("%table_put", llvm.PTR), c.ptr, words_)
@@ -408,11 +462,14 @@ class Containers(InterpreterPart):
             return
         if c.kind == "set":
             raise Declined("a subscript of a set")
+        value = self.kept(value)
         self.learn(c, "value", value)
         self.store(self.place(c, key, "list assignment index out of range"), value)
 
     def method(self, c: Container, name: str, args: list):
         """The result of a method."""
+        if name != "append":
+            self.require_whole(c)
         if c.view:
             raise Declined(f"{name}() of a view of a dict")
         if name not in ("get", "keys", "values", "items"):
@@ -468,6 +525,8 @@ def _said(t) -> str:
     """A type as text: the dtype and whether it is Python's, or several of them."""
     if t is None:
         return "-"
+    if isinstance(t, ArrayItem):
+        return t.said
     if isinstance(t, TupleType):
         return "(" + ",".join(map(_said, t.items)) + ")"
     return f"{t.dtype.str}{'p' if t.weak else 'n'}"
@@ -503,6 +562,8 @@ def _column(table: np.ndarray, said: str, at: int) -> tuple[list, int]:
     """The objects of some words of each entry, and the number of the word behind them."""
     if said == "-":
         return [], at + 1
+    if said.startswith("["):
+        return array_items.made(table, said, at)
     if said.startswith("("):
         columns, depth, start = [], 0, 1
         for k, c in enumerate(said):

@@ -21,7 +21,7 @@ from .arguments import NULL
 from .bit_loops import bit_loop
 from .bytecode import Instructions
 from .calls import Calls
-from .containers import Changed, Containers, Empty
+from .containers import Changed, Containers
 from .emitter import CLEANUP, EXIT, I64, Emitter, block_label, constant, turn_label
 from .inlining import Inlining
 from .inner import InnerLoop
@@ -44,6 +44,7 @@ from .values import (
     ArrayView,
     ContainerType,
     Declined,
+    Empty,
     Known,
     PerhapsType,
     Scalar,
@@ -67,7 +68,8 @@ class Compiled:
     """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``fresh``: variables whose arrays
     are results, and the operand that tells the shape; ``same``: variables that are an operand after the loop; ``tuples``: those that are tuples of
     results, with their types; ``grown``: lists, dicts and sets that it changed or made, their kinds,
-    and whether they were there before: a number for each follows the other results; ``held``: variables that hold those of other variables
+    and whether they were there before: a number for each follows the other results; ``behind``: those that have
+    other items before these; ``held``: variables that hold those of other variables
     before the loop; ``ints`` and ``floats``: numbers read; ``dtypes``: of the arrays; ``sizes``: of
     each array, sizes that it always has, -1 for others; ``results``: (variable, dtype, whether it is Python's number, None where another
     result, an int8, tells), ``name.k`` for the items of a tuple; ``errors``: (type's name, text) by number - 1. ``drawn``: (operand that is a
@@ -83,6 +85,7 @@ class Compiled:
     same: list[tuple[str, int]]
     tuples: list[tuple[str, TupleType]]
     grown: list[tuple[str, str, bool]]
+    behind: frozenset[str]
     held: list[tuple[str, str]]
     ints: list[Any]
     floats: list[Any]
@@ -328,7 +331,8 @@ class Interpreter:
         text = module(self.e, layout, spread if isinstance(spread, Spread) else None, list(within.values()))
         return Compiled(
             text,
-            given.tokens, shapes, sorted(given.written), self.fresh, self.same, self.tuples, self.grown, self.held,
+            given.tokens, shapes, sorted(given.written), self.fresh, self.same, self.tuples, self.grown,
+            frozenset(name for name, _, given in self.grown if given and self.containers.sites[name].behind), self.held,
             list(given.ints.values()), list(given.floats.values()), results, self.e.errors, self.region.exit,
             exit_state.locals[RETURNED] if self.region.exit is None else None,
             [array.dtype for array in given.arrays],
@@ -566,6 +570,7 @@ class Interpreter:
         self.made_containers: list[tuple[str, ContainerType]] = []
         for name in names:
             self.result(name, state.locals.get(name), out)
+        self.apart([c for _, c in self.containers.changed(self.variables.given_containers())])
         for name, container in self.containers.changed(self.variables.given_containers()):
             self.e.result(self.containers.result(container))
             self.grown.append((name, container.kind, True))
@@ -614,6 +619,15 @@ class Interpreter:
             )
             self.e.result(Scalar(np.dtype(np.int8), True, value.flag))
         out.append((name, t.dtype, t.weak))
+
+    def apart(self, given: list) -> None:
+        """Declined where arrays that become objects of their own behind the loop may share memory in it."""
+        seen = [(name, view.origins) for name, view in self.made]
+        for name, c in [*((str(sorted(c.sites)), c) for c in given), *self.made_containers]:
+            held = self.containers.origins(c)
+            if held and any(held & other for _, other in seen):
+                raise Declined(f"arrays of the list {name} are used after the loop, and may be those of {seen[-1][0]}")
+            seen.append((name, held))
 
     def container_result(self, name: str, t: ContainerType) -> None:
         """A list, dict or set is used later: one that the loop was given, or one that it made, of which no other variable holds one."""

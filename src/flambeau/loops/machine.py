@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ..inductor.assembly import instructions as llvm
 from .emitter import Emitter
 from .region import LoopRegion
 from .values import Container, Declined, Null, Scalar
@@ -22,6 +20,7 @@ class Machine:
         self.insts, self.region, self.e = insts, region, e
         self.at = 0
         self.stack: list[Any] = []
+        self.count: Callable[[Container], Scalar]  # set where containers are known
 
     def pop(self):
         return self.stack.pop()
@@ -38,8 +37,7 @@ class Machine:
 
     def as_number(self, v) -> Scalar:
         if isinstance(v, Container):  # its truth is asked for
-            n = self.e.read(llvm.I64, self.e.place(llvm.I64, v.ptr, 2))
-            return Scalar(np.dtype(np.int64), True, n, (0, 1 << 48))
+            return self.count(v)
         if not isinstance(v, Scalar):
             raise Declined(f"a {type(v).__name__.lower()} where a number is wanted")
         return v

@@ -15,6 +15,7 @@ from ..inductor.assembly.code import Code
 from ..inductor.assembly.instructions import Function, Instruction, Operand, integer, label
 from . import wrapping
 from .arguments import DATA, GIVEN, META, NULL, OUT, RUNTIME
+from .array_items import OWNERS
 from .containers import CHAIN
 from .emitter import CLEANUP, CODE, LIMBO, SCOPES, SHARED, SMALL_BUFFER, Emitter
 from .inner import InnerLoop
@@ -141,6 +142,8 @@ def _end(e: Emitter, owned: Sequence[str], part: bool) -> list[Instruction]:
     code.label(CLEANUP)
     wrapping.raise_flag(code, e)
     if e.helpers:
+        if (OWNERS, llvm.PTR) in e.slots:
+            code.call(llvm.VOID, "@flb_release", code.read(llvm.PTR, e.slots[OWNERS, llvm.PTR]), LIMBO)
         for name in owned:
             slot = e.slot(f"{name}.b", llvm.PTR)
             code.call(llvm.VOID, "@flb_drop", code.named(f"{slot.text}.last", "load", llvm.PTR, slot), LIMBO)

@@ -22,6 +22,7 @@ __all__ = [
     "DONE",
     "Declined",
     "Element",
+    "Empty",
     "Expression",
     "Iterator",
     "Known",
@@ -71,6 +72,11 @@ class NoValue(Declined):
 
     def __init__(self):
         super().__init__("it may have no value")
+
+
+class Empty(Exception):
+    """An item is read of a container into which nothing has been put so far, or a variable to which nothing was assigned so far: what follows isn't
+    reached yet. The text is why the region is declined if that stays so."""
 
 
 LLVM = {

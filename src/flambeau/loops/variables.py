@@ -12,7 +12,7 @@ from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from . import arithmetic, arrays, text
 from .arguments import NULL
-from .containers import Containers, Empty, Given
+from .containers import Containers, Given
 from .emitter import I64
 from .machine import InterpreterPart, Machine
 from .operands import Operands
@@ -23,6 +23,7 @@ from .values import (
     ContainerType,
     Declined,
     Element,
+    Empty,
     Expression,
     Method,
     NoValue,

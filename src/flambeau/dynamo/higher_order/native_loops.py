@@ -153,7 +153,17 @@ def _container(v, described) -> Given | None:
     def item(x):
         return Items(tuple(map(item, x.elements))) if type(x) is TupleVariable and x.cls is tuple else _number_of(x)
 
+    if kind == "list" and items and not all(map(_is_number, items)):
+        return Given(kind, (), None, True)
     return Given(kind, tuple(Items(tuple(map(item, x))) if kind == "dict" else item(x) for x in items), by)
+
+
+def _is_number(x) -> bool:
+    """Whether it is one that a container holds, or a tuple of such."""
+    if type(x) is TupleVariable and x.cls is tuple:
+        return all(map(_is_number, x.elements))
+    known = x.is_constant() and type(x.as_constant()) in (bool, int, float)
+    return known or (x.is_constant() and type(x.as_constant()) is str and len(x.as_constant()) == 1)
 
 
 def _step_of(items: list) -> int | None:
@@ -438,7 +448,7 @@ def _place_results(tx, loop: Compiled, operands: list, outs: list, header: int) 
     for name, kind, given in done.grown:
         if not given:
             tx.locals[name] = GrownVariable()
-        grown(tx.realize(before[name]) if given else tx.locals[name], next(rest), kind)
+        grown(tx.realize(before[name]) if given else tx.locals[name], next(rest), kind, name in done.behind)
     for name, of in done.held:
         tx.locals[name] = before[of]
     for name, t in done.tuples:
