@@ -7,6 +7,7 @@ from collections import defaultdict
 
 from ..autograd.grad_mode import no_grad
 from ..base import accelerator
+from ..base.dtypes import float16
 from ..base.public import public_in
 from ..core.conversion import tensor
 from ..core.tensor import Tensor
@@ -52,7 +53,7 @@ class GradScaler:
 
     @staticmethod
     def _fresh() -> dict:
-        return {"stage": OptState.READY, "infinite": False}
+        return {"stage": OptState.READY, "infinite": False, "checked": False}
 
     def _current(self) -> Tensor:
         if self._scale is None:
@@ -88,14 +89,16 @@ class GradScaler:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if own["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
+        # Nothing is divided where a gradient can't be.
+        grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if any(grad.dtype is float16 for grad in grads):
+            raise ValueError("Attempting to unscale FP16 gradients.")
         inverse, infinite = 1.0 / self._current().item(), False
         with no_grad():
-            for group in optimizer.param_groups:
-                for p in group["params"]:
-                    if p.grad is not None:
-                        p.grad.mul_(inverse)
-                        infinite = infinite or not bool(p.grad.isfinite().all())
-        own["infinite"], own["stage"] = infinite, OptState.UNSCALED
+            for grad in grads:
+                grad.mul_(inverse)
+                infinite = infinite or not bool(grad.isfinite().all())
+        own["infinite"], own["stage"], own["checked"] = infinite, OptState.UNSCALED, bool(grads)
 
     def step(self, optimizer, *args, **kwargs):
         """``optimizer.step`` unless a gradient is infinite or nan."""
@@ -109,6 +112,8 @@ class GradScaler:
             raise RuntimeError("step() has already been called since the last update().")
         if own["stage"] is OptState.READY:
             self.unscale_(optimizer)
+        if not own["checked"]:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
         out = None if own["infinite"] else optimizer.step(*args, **kwargs)
         own["stage"] = OptState.STEPPED
         return out
@@ -120,9 +125,13 @@ class GradScaler:
         self._check_scaled("update")
         scale = self._current()
         if new_scale is not None:
+            if isinstance(new_scale, Tensor) and (new_scale.numel() != 1 or new_scale.requires_grad):
+                raise AssertionError(
+                    "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with requires_grad=False."
+                )
             scale.fill_(new_scale.item() if isinstance(new_scale, Tensor) else new_scale)
         else:
-            if not self._optimizers:
+            if not any(own["checked"] for own in self._optimizers.values()):
                 raise AssertionError("No inf checks were recorded prior to update.")
             if any(own["infinite"] for own in self._optimizers.values()):
                 scale.mul_(self._backoff_factor)
@@ -130,12 +139,18 @@ class GradScaler:
             else:
                 self._growth_tracker += 1
                 if self._growth_tracker == self._growth_interval:
-                    scale.mul_(self._growth_factor)
+                    grown = scale * self._growth_factor
+                    # Not past what float32 holds.
+                    if grown.isfinite():
+                        scale.copy_(grown)
                     self._growth_tracker = 0
         self._optimizers = defaultdict(self._fresh)
 
     def get_scale(self) -> float:
         return (self._init_scale if self._scale is None else self._scale.item()) if self._enabled else 1.0
+
+    def _get_growth_tracker(self) -> int:
+        return self._growth_tracker if self._enabled else 0
 
     def get_growth_factor(self) -> float:
         return self._growth_factor
