@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .core.bindings import named_return_type, return_type
+from .core.named_results import named_return_type, return_type
 
 __all__ = ["return_type"]
 

@@ -7,8 +7,6 @@ that is generated once for each schema.
 
 from __future__ import annotations
 
-import collections
-import collections.abc
 import functools
 import numbers
 
@@ -23,7 +21,8 @@ from ..base.memory_format import MemoryFormat
 from ..base.symint import SymBool, SymFloat, SymInt, sym_float
 from .declare import EXPOSED
 from .generator import Generator
-from .operator import OpOverload, _safe, decomposed, namespace
+from .named_results import named_return_type, return_type
+from .operator import OpOverload, _safe, namespace
 from .out_rules import PRIVATE
 
 __all__ = ["Binder", "current_device", "function"]
@@ -84,62 +83,6 @@ def _ints(x):
 
 def _known_ints(x):
     return [int(_item(v)) for v in x]
-
-
-@functools.cache
-def return_type(op: OpOverload):
-    """The named tuple class of an operator with several named results (``torch.return_types.max``), else None."""
-    fields = [r.name for r in op._schema.returns]
-    if len(fields) < 2 or not all(fields):
-        return None
-    name = op._opname
-    cls = named_return_type(name, tuple(fields))
-    return cls
-
-
-@functools.cache
-def named_return_type(name, fields):
-    """The class of that name and these fields, the same one each time. It is called with a sequence of its elements, as PyTorch's is, and
-    with the elements themselves, as named tuples are."""
-    base, n = collections.namedtuple(name, fields), len(fields)
-
-    # NOTE: an element may be None; a dict it never is.
-    def new(cls, sequence, dict={}, *more):  # noqa: B006
-        if len(more) == n - 2 and not isinstance(dict, collections.abc.Mapping):
-            return tuple.__new__(cls, (sequence, dict, *more))
-        return tuple.__new__(cls, _sequence_of(f"torch.return_types.{name}", n, sequence, dict, *more))
-
-    def reduce(self):
-        return type(self), (tuple(self), {})
-
-    def show(self):
-        return f"torch.return_types.{name}(\n" + ",\n".join(f"{k}={v!r}" for k, v in zip(fields, self)) + ")"
-
-    names = {
-        "__slots__": (),
-        "__new__": new,
-        "__reduce__": reduce,
-        "__repr__": show,
-        "__module__": "flambeau.return_types",
-    }
-    counts = {"n_fields": n, "n_sequence_fields": n, "n_unnamed_fields": 0}
-    return type(
-        name, (base,), {**names, **counts, "__doc__": f"What the operator {name} returns: {', '.join(fields)}."}
-    )
-
-
-def _sequence_of(name: str, n: int, sequence, dict, *more) -> tuple:
-    """The elements that the constructor of such a class is given: a sequence, and a dict of the fields beyond it, of which there are none."""
-    if not isinstance(dict, collections.abc.Mapping) and not more:
-        raise TypeError(f"{name}() takes a dict as second arg, if any")
-    if more:
-        raise TypeError(f"{name}() takes a {n}-sequence ({2 + len(more)} arguments given)")
-    if not isinstance(sequence, collections.abc.Iterable):
-        raise TypeError("constructor requires a sequence")
-    elements = tuple(sequence)
-    if len(elements) != n:
-        raise TypeError(f"{name}() takes a {n}-sequence ({len(elements)}-sequence given)")
-    return elements
 
 
 class Signature:
@@ -428,7 +371,7 @@ class Binder:
     def signatures(self) -> list[Signature]:
         if self._signatures is None:
             ops = [op for op in self.packet._overloads.values() if op.kind != "out"]
-            self._signatures = [Signature(op, _takes_numbers(op)) for op in ops]
+            self._signatures = [Signature(op, takes_numbers(op)) for op in ops]
         return self._signatures
 
     def __call__(self, *args, **kwargs):
@@ -597,7 +540,8 @@ def _copied(name: str, results, out):
     return out
 
 
-def _takes_numbers(op: OpOverload) -> bool:
+def takes_numbers(op: OpOverload) -> bool:
+    """Whether numbers may stand for tensors among the arguments."""
     base = op.definition.functional if op.kind == "inplace" else op
     pointwise = base.kind == "pointwise" or base.takes_numbers == "always"
     return pointwise and base.takes_numbers and sum(a.is_tensor for a in op._schema.arguments) > 1
@@ -667,106 +611,6 @@ def forget(op: OpOverload) -> None:
             made.forget()
 
 
-# ---- what native code knows of an operator -------------------------------------------------------------------------------
-
-_CODES = {
-    "Tensor": 1,
-    "Scalar": 2,
-    "number": 2,
-    "int": 3,
-    "SymInt": 3,
-    "float": 4,
-    "bool": 5,
-    "str": 6,
-    "ScalarType": 7,
-    "Device": 8,
-    "MemoryFormat": 9,
-}
-PLANNED_KINDS: set[str] = set()  # kinds for which eager/call_plans.py works out native call plans
-# Overrides that a plan is made by, though the kernel is an override: a view as another dtype or by numbers, an array that is copied.
-_PLANNED_BESIDE = {"reinterprets", "numbers", "template"}
-
-
-def prepare(op: OpOverload) -> None:
-    """Tell native code the parameters of ``op``. Called by it before the first call."""
-    sig = Signature(op, _takes_numbers(op))
-    parameters = []
-    for a in op._schema.arguments:
-        facts = (
-            a.name,
-            _CODES.get(a.type, 0),
-            a.is_list,
-            a.optional,
-            a.kwarg_only,
-            a.elements_optional,
-            a.size is not None,
-            a.name == "pin_memory",
-        )
-        parameters.append((*facts, a.default_value if a.has_default else None) if a.has_default or a.is_out else facts)
-    base = op.definition.functional if op.kind in ("inplace", "out") else op
-    planned = (
-        op.kind in PLANNED_KINDS
-        and base.kind in PLANNED_KINDS
-        and (
-            not {"eager"} & (op.overrides.keys() | base.overrides.keys()) or bool(_PLANNED_BESIDE & op.overrides.keys())
-        )
-        and not (op.kind == "out" and base.kind == "index")  # their kernels look at dtypes and shared memory
-    )
-    op.set_signature(
-        tuple(parameters),
-        varargs=-1 if sig.varargs is None else sig.varargs,
-        numbers=0 if not sig.tensors_take_numbers else 1 if sig.first_is_tensor else 2,
-        factory=sig.is_factory,
-        body=op.definition.fn if decomposed(op) else None,
-        inner=op.definition.fn if _kernel_is_body(op) else None,
-        programs=op.namespace == "aten",
-        each=op.definition.each if decomposed(op) else None,
-        written=sum(1 << i for i, a in enumerate(sig.args) if a.alias_info and a.alias_info.is_write),
-        call_plans=planned,
-        view=op.kind == "view",
-        one_tensor=_returns_one_tensor(op),
-        loud=op.namespace != "aten",
-        pure=op.namespace == "aten" and not op.effects,
-        by_type=sum(1 << i for i in known_by_type(op)),
-        factors=sum(1 << i for i in known_by_type(op) if not op._schema.arguments[i].is_tensor),
-        named=return_type(op),
-    )
-
-
-def known_by_type(op: OpOverload) -> tuple[int, ...]:
-    """Positions of the arguments of which, when they are numbers, a call plan needs the type only (a factor's also when it is 1)."""
-    base = op.definition.functional if op.kind in ("inplace", "out") else op
-    if base.kind != "pointwise":
-        return ()
-    factor = base.definition.factor
-    return tuple(
-        i
-        for i, a in enumerate(op._schema.arguments)
-        if (a.is_tensor and not a.is_list) or (factor and a.name == factor)
-    )
-
-
-def _kernel_is_body(op) -> bool:
-    """Whether the kernel of an explicit composite is its body."""
-    return (
-        op.kind == "composite"
-        and not op.definition.implicit
-        and op.definition.eager is None
-        and "eager" not in op.overrides
-    )
-
-
-def _returns_one_tensor(op) -> bool:
-    returns = op._schema.returns
-    return (
-        op.kind != "inplace"
-        and not op._schema.is_mutable
-        and len(returns) == 1
-        and returns[0].is_tensor
-        and not returns[0].is_list
-    )
-
-
 def functions(place: str) -> dict[str, _C.Function]:
     """All functions exposed in ``place`` ("function", "method", "nn", ...), by public name."""
     packets = namespace("aten")._packets
@@ -781,4 +625,4 @@ def functions(place: str) -> dict[str, _C.Function]:
     }
 
 
-_C.set_handlers(prepare=prepare, device=as_device, dtype=DType, format=MemoryFormat, allocation=AllocationError)
+_C.set_handlers(device=as_device, dtype=DType, format=MemoryFormat, allocation=AllocationError)

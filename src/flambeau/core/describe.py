@@ -10,8 +10,9 @@ import inspect
 from inspect import Parameter
 
 from .. import _C
-from .bindings import Binder, Signature, return_type
+from .bindings import Binder, Signature
 from .declare import EXPOSED
+from .named_results import return_type
 from .operator import OpOverload, namespace
 
 __all__ = ["describe", "overload_signature", "parameter_type"]

@@ -142,7 +142,7 @@ def histogramdd(input, bins, range=None, weight=None, density=False):
 
 
 def _histogramdd(hist, edges):
-    from .bindings import named_return_type
+    from .named_results import named_return_type
 
     return named_return_type("histogramdd", ("hist", "bin_edges"))(hist, edges)
 

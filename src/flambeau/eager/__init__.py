@@ -7,7 +7,7 @@ operator's native ``kernel`` at the first call. Enter at :mod:`.backend`.
 import importlib as _importlib
 
 from .. import _C
-from ..core.bindings import PLANNED_KINDS as _PLANNED_KINDS
+from ..core.native_facts import PLANNED_KINDS as _PLANNED_KINDS
 from . import backend, call_plans, contraction, factory, index, mutation, pointwise, reduction, view  # noqa: F401
 
 

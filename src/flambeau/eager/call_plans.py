@@ -16,12 +16,12 @@ from ..base.device import CPU
 from ..base.shapes import normalize_dims
 from ..core import keys as K
 from ..core import modes
-from ..core.bindings import PLANNED_KINDS, known_by_type
 from ..core.body import TABLE, Expr, Input, topological, trace
 from ..core.contractions import check
 from ..core.dispatch import excluding
 from ..core.layouts import in_order, made_strides, pointwise_strides, takes_format
 from ..core.modes import TorchDispatchMode
+from ..core.native_facts import PLANNED_KINDS, known_by_type
 from ..core.operator import OpOverload
 from ..core.out_rules import computed_as, wants_exact
 from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype

@@ -12,9 +12,9 @@ import numpy as np
 
 from .. import _C
 from ..base.elements import OWN
-from ..core.bindings import known_by_type
 from ..core.dispatch import excluding
 from ..core.generator import default_generator
+from ..core.native_facts import known_by_type
 from ..core.operator import OpOverload
 from . import backend
 from .call_plans import _by_type, _writable
