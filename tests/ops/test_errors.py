@@ -142,6 +142,9 @@ REFUSED = {
             "clamp_": lambda: X.half().clamp_(-1e10, 1),
             "hardtanh": lambda: torch.nn.functional.hardtanh(X.half(), -1e10, 1e10),
             "pow": lambda: X.half() ** 1e10,
+            "fill_": lambda: X.half().fill_(2**40),
+            "masked_fill": lambda: X.half().masked_fill(X > 1, -1e9),
+            "masked_fill_": lambda: X.half().masked_fill_(X > 1, 1e9),
             "compiled clamp": lambda: torch.compile(lambda x: x.clamp(max=1e10))(X.half()),
         }.items()
     },

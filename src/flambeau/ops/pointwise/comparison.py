@@ -131,7 +131,7 @@ def _mask_dtype(args):
     numbers=False,
     operands=("self",),
     layout=(),
-    tags=("pointwise", "overlapping_writes"),
+    tags=("pointwise", "overlapping_writes", "numbers_as_elements"),
 )
 def masked_fill(s, self, mask, value):
     return s.where(mask, value, self)

@@ -92,7 +92,7 @@ copy.derivative(
     promote="keep",
     layout="self",
     operands=("self",),
-    tags=("pointwise", "overlapping_writes"),
+    tags=("pointwise", "overlapping_writes", "numbers_as_elements"),
 )
 def fill(s, self, value):
     return s.where(True, value, self)
