@@ -28,6 +28,7 @@ class NodeState(str, Enum):  # noqa: UP042
     FAILED = "FAILED"
 
 
+@dataclass
 class _Record:
     """What records of events share: they are written as JSON, enumerations by name."""
 
@@ -54,7 +55,7 @@ class _Record:
 class Event(_Record):
     """Something that happened to an agent or a rank; ``metadata`` says more. ``timestamp``: seconds since 1970, 0 for none."""
 
-    _enums = {"source": EventSource}  # noqa: RUF012
+    _enums: ClassVar = {"source": EventSource}
     name: str
     source: EventSource
     timestamp: int = 0
@@ -65,7 +66,7 @@ class Event(_Record):
 class RdzvEvent(_Record):
     """Something that happened in a rendezvous; ``rank`` and ``local_id`` are None where the machine has none yet."""
 
-    _enums = {"node_state": NodeState}  # noqa: RUF012
+    _enums: ClassVar = {"node_state": NodeState}
     name: str
     run_id: str
     message: str
