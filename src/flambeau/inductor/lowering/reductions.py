@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 
-from ...base.expr import Expr, floordiv, linear, mod, variable
+from ...base.expr import Div, Expr, Mod, floordiv, linear, mod, terms, variable
 from ..ir.nodes import Reduction, dense_strides
+from ..ir.values import walk
 from ..settings import config
 
 __all__ = ["reduce"]
+
+# Elements from which a dimension is worth a loop of its own.
+_LINE = 8
 
 
 def reduce(lowering, combine, init, shape, kept, dims, element):
@@ -43,13 +47,17 @@ def reduce(lowering, combine, init, shape, kept, dims, element):
         if column
         else many >= 4 * config.reduction_piece and (hint(rows) < 16 or many > 64 * config.reduction_piece)
     )
-    inside = (
-        len(shape) - 1 - kept[-1] if kept else 0
-    )  # dimensions of a sum over channels (n, c, h, w) that lie together
-    if not arg and long and 0 < inside < len(dims) and hint(math.prod(shape[len(shape) - inside :])) >= 64:
-        rest = [k for k in range(len(shape)) if k < len(shape) - inside]
+
+    def by_lines(inside):
+        """The last ``inside`` dimensions first, then the rest."""
+        rest = list(range(len(shape) - inside))
         part = reduce(lowering, combine, init, shape, rest, dims[-inside:], element)
-        return reduce(lowering, combine, init, [shape[k] for k in rest], kept, dims[:-inside], part)
+        return reduce(lowering, combine, init, shape[: len(rest)], kept, dims[:-inside], part)
+
+    # Dimensions of a sum over channels (n, c, h, w) that lie together.
+    inside = len(shape) - 1 - kept[-1] if kept else 0
+    if not arg and long and 0 < inside < len(dims) and hint(math.prod(shape[len(shape) - inside :])) >= _LINE:
+        return by_lines(inside)
     if not arg and long:
         # Columns are summed one element after the other: pieces of about the square root keep the error that of a pairwise sum.
         piece = max(64, 1 << (many.bit_length() // 2)) if column else config.reduction_piece
@@ -58,6 +66,9 @@ def reduce(lowering, combine, init, shape, kept, dims, element):
         loops = lowering.variables(outer)
         flat = variable(c) * piece + variable(l)
         v = value([variable(p) for p in loops], _unflatten(flat, inner))
+        line = None if column or not _divides(v, {c, l}) else _line(shape, dims, hint)
+        if line is not None:
+            return by_lines(line)
         buffer = lowering.new_buffer((pieces, *outer), dense_strides((pieces, *outer)), v.dtype)
         where = linear([variable(c), *map(variable, loops)], buffer.strides)
         limit = (c, l, n) if mod(n, piece) != 0 else None
@@ -86,3 +97,24 @@ def _unflatten(flat: Expr | int, shape):
         q = floordiv(flat, stride)
         out.append(mod(q, n) if k else q)
     return out
+
+
+def _line(shape, dims, hint) -> int | None:
+    """The number of last dimensions, all reduced, that make a line of `_LINE` elements or more; None unless others are left to be reduced."""
+    for many in range(1, len(dims)):
+        if dims[-many] != len(shape) - many:
+            return None
+        if hint(math.prod(shape[-many:])) >= _LINE:
+            return many
+    return None
+
+
+def _divides(v, loops) -> bool:
+    """Whether an index below ``v`` divides one of the loops' variables: where places of operands don't follow from the place in the flattened shape
+    by sums and products (broadcast, transposed or cut ones), and each element would cost divisions."""
+    return any(
+        isinstance(atom, (Div, Mod)) and not loops.isdisjoint(atom.variables())
+        for w in walk(v)
+        if w.op in ("load", "index")
+        for atom, _ in terms(w.args[-1])
+    )
