@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from ..base.symint import sym_float, sym_max
 from ..core.operator import namespace
 from ..core.tensor import Tensor
 from .layout import kept
@@ -117,7 +118,7 @@ def _inexact(a, dtype, name):
 def _count(x, axes, left_out=0):
     """How many elements a mean is of. TypeError where NumPy warns that there are too few."""
     n = math.prod(x.shape[d] for d in axes)
-    if type(n) is int and isinstance(left_out, (int, float)) and n <= left_out:
+    if isinstance(left_out, (int, float)) and n <= left_out:
         raise TypeError("a mean of nothing")
     return n
 
@@ -143,7 +144,7 @@ def mean(
     if not axes and x.ndim:
         return into(out, x.clone())
     total = aten.sum.dim_IntList(x, axes, bool(keepdims))
-    return into(out, kept(aten.div(total, float(_count(x, axes))), x, reduced=axes, keepdims=keepdims))
+    return into(out, kept(aten.div(total, sym_float(_count(x, axes))), x, reduced=axes, keepdims=keepdims))
 
 
 @implements(np.var, method="var")
@@ -171,11 +172,13 @@ def var(
     axes = axes_of(x, axis)
     n = _count(x, axes, ddof)
     centred = (
-        aten.sub(x, aten.div(aten.sum.dim_IntList(x, axes, True), float(n))) if axes or not x.ndim else aten.sub(x, x)
+        aten.sub(x, aten.div(aten.sum.dim_IntList(x, axes, True), sym_float(n)))
+        if axes or not x.ndim
+        else aten.sub(x, x)
     )
     squares = aten.mul(centred, centred)
     total = aten.sum.dim_IntList(squares, axes, bool(keepdims)) if axes or not x.ndim else squares
-    return into(out, kept(aten.div(total, float(max(n - ddof, 0))), x, reduced=axes, keepdims=keepdims))
+    return into(out, kept(aten.div(total, sym_float(sym_max(n - ddof, 0))), x, reduced=axes, keepdims=keepdims))
 
 
 @implements(np.std, method="std")
