@@ -164,3 +164,30 @@ def test_triangles_are_one_answer():
     for n, m, offset in ((3, 4, 0), (4, 3, -1), (64, 64, 1)):
         made = often(lambda: torch.tril_indices(n, m, offset))  # noqa: B023
         assert made.tolist() == [list(x) for x in np.tril_indices(n, offset, m)]
+
+
+ONE_TERM = "uint8 int8 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+
+
+@pytest.mark.parametrize("name", ONE_TERM)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (64, 65), (300, 200), (0, 4)])
+def test_products_of_one_term_beside_numpy(shape, name, monkeypatch):
+    """A row's outer product, as gradients of weights are: multiplied once and rounded once, without NumPy's slow sums."""
+    monkeypatch.setattr(np, "matmul", None)
+    dtype, (m, n) = getattr(torch, name), shape
+    column, row = (torch.from_numpy(draws(s, seed=len(s)) * 9).to(dtype) for s in ((m, 1), (2, 1, n)))
+    single = torch.float32 if name in ("float16", "bfloat16") else dtype
+    want = torch.from_numpy(np.multiply(column.to(single).numpy(), row.to(single).numpy())).to(dtype)
+    turned = row.transpose(1, 2).contiguous().transpose(1, 2)
+    for a, b in itertools.product((column, column.t().contiguous().t()), (row, turned)):
+        for made in (
+            torch.stack([often(lambda a=a, x=x: a @ x) for x in b]),
+            torch.stack([often(lambda a=a, x=x: torch.mm(a, x)) for x in b]),
+            often(lambda a=a, b=b: torch.bmm(a.expand(2, m, 1), b)),
+        ):
+            assert made.dtype is dtype and made.is_contiguous() and torch.equal(made, want)
+    if dtype.is_floating_point and m and n:
+        added = often(lambda: torch.addmm(torch.ones(m, n, dtype=dtype), column, row[0]))
+        torch.testing.assert_close(added, want[0] + 1, rtol=8e-3 if name == "bfloat16" else 1e-3, atol=1e-2)
+        zero = often(lambda: -column.abs() @ torch.zeros_like(row[0]))
+        assert not torch.signbit(zero).any()

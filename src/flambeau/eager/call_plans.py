@@ -29,7 +29,7 @@ from ..core.reductions import arguments
 from ..core.tensor import Tensor
 from ..core.viewmap import Strided
 from .backend import PRODUCTS, compiled, kernel_of
-from .contraction import SMALL
+from .contraction import SMALL, of_one_term
 from .pointwise import _WIDE
 from .program import LARGE, REFUSED, WRITTEN, NotPlanned, PlanValue, Program, bytes_of, narrow, value_meta
 from .reduction import LONG
@@ -121,10 +121,12 @@ def _whole(op: OpOverload, values):
     """A Kernel: what is large goes to a compiled graph, or to BLAS, as a whole."""
     if op.kind == "contraction" and op.definition.letters in PRODUCTS:
         a, b = (t._array for t in values)
-        size = max(a.size, b.size)
-        if size < SMALL or a.dtype != b.dtype or _multiplications(a, b) <= _SMALL_PRODUCT:
+        if a.dtype != b.dtype:
             return None
         check(op, values)
+        large = max(a.size, b.size) >= SMALL and _multiplications(a, b) > _SMALL_PRODUCT
+        if not (large or of_one_term(a, b)):
+            return None
         if a.dtype == _BF16:
             return None if blas.matmul(a, b) is None else _C.Kernel(blas.matmul_bf16, (), arrays=True)
         return (
@@ -526,7 +528,8 @@ def _contraction(p: Program, op: OpOverload, values, out):
     if len(rows) > 1 or len(columns) > 1 or len(summed) != 1 or set(ta + tb) != {*batch, *rows, *columns, *summed}:
         raise NotPlanned
     m, n, k = (x[0] if x else None for x in (rows, columns, summed))
-    if math.prod(size.values()) > _SMALL_PRODUCT:
+    work = math.prod(size.values())
+    if work > _SMALL_PRODUCT or (size[k] == 1 and work >= SMALL):  # NumPy's loop for one term is slow
         raise NotPlanned
     shape = [size[c] for c in result]
     to = p.memory(out if dtype == a.dtype else None, shape, a.dtype)

@@ -1,6 +1,7 @@
 """Contraction kernels: a matrix product where the letters are one, np.einsum otherwise.
 
-Products of float32 and float64 matrices, unless both are small, are split over the runtime's one thread pool; all others go to np.matmul.
+Products of float32 and float64 matrices, unless both are small, are split over the runtime's one thread pool; all others go to np.matmul. It sums
+products of one term (gradients of weights by one row) without BLAS, in ten times as long: the runtime makes them whatever their size.
 """
 
 from __future__ import annotations
@@ -19,6 +20,17 @@ _MATMUL = {*PRODUCTS, "mk,k->m", "k,k->"}
 SMALL = 4096  # elements below which np.matmul has less to do before it starts
 
 
+def of_one_term(a, b) -> bool:
+    """Whether the elements of a product of matrices, or of stacks of them, are single products."""
+    return a.shape[-1] == 1 == b.shape[-2]
+
+
+def _single_products(a, b):
+    """:func:`of_one_term`'s product in dtypes that the runtime has no products of: no sum has a negative zero."""
+    out = np.multiply(a, b, order="C")
+    return out if out.dtype.kind in "biu" else np.add(out, 0, out=out)
+
+
 @rule("contraction")
 def contraction(op: OpOverload):
     letters = op.definition.letters
@@ -28,12 +40,16 @@ def contraction(op: OpOverload):
         check(op, tensors)
         arrays = [t._array for t in tensors]
         dtype = arrays[0].dtype
-        large = letters in PRODUCTS and max(arrays[0].size, arrays[1].size) >= SMALL
+        matrices = letters in PRODUCTS
+        single = matrices and of_one_term(*arrays)
+        large = matrices and (single or max(arrays[0].size, arrays[1].size) >= SMALL)
         out = blas.matmul(*arrays) if large else None
         if out is None and dtype.itemsize < 4 and dtype.kind not in "biu":
             arrays = [a.astype(np.float32) for a in arrays]
             out = blas.matmul(*arrays) if large else None
-        if out is None:
+        if out is None and single:
+            out = _single_products(*arrays)
+        elif out is None:
             out = np.matmul(*arrays) if letters in _MATMUL else np.einsum(letters, *arrays, optimize=True)
             out = np.asarray(out)
         return from_array(out if out.dtype == dtype else saturated(out, dtype).astype(dtype))
