@@ -54,6 +54,28 @@ def test_views_that_show_elements_twice(text, way):
         assert gradients[0] == gradients[1]
 
 
+OVERLAPPING = {
+    "copied": lambda y: y.copy_(torch.arange(6.0).view(3, 2)),
+    "a row": lambda y: y[0].fill_(5),
+    "filled": lambda y: y.fill_(2),
+    "a row set": lambda y: y.__setitem__(1, 7.0),
+}
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("name", OVERLAPPING)
+@pytest.mark.parametrize("own", [False, True])
+def test_overlapping_strides_are_written_as_in_eager(name, own, backend):
+    def f(x):
+        x = x * 2 if own else x
+        OVERLAPPING[name](torch.as_strided(x, (3, 2), (1, 1)))
+        return x + 1
+
+    x, y = numbers(), numbers()
+    want, got = f(x), torch.compile(f, backend=backend)(y)
+    assert got.tolist() == want.tolist() and x.tolist() == y.tolist()
+
+
 @pytest.mark.parametrize("way", ["plain", *WAYS])
 def test_expanded_memory_is_not_written(way):
     with pytest.raises(Exception, match="more than one element of the written-to tensor"):

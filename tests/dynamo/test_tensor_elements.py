@@ -61,3 +61,37 @@ def test_arrays_of_tensors_without_dimensions_are_arrays(f):
         return found, type(found), x + 1
 
     agree(lambda C, torch: C(g)(torch.tensor(1.0)))
+
+
+FILLED = {
+    "an element": lambda x, v: x.__setitem__(0, v),
+    "a mask": lambda x, v: x.__setitem__(x == 0, v),
+    "fill_": lambda x, v: x.fill_(v),
+    "masked_fill": lambda x, v: x.masked_fill(x == 0, v),
+    "masked_fill_": lambda x, v: x.masked_fill_(x == 0, v),
+    "index_fill": lambda x, v: x.index_fill(0, T([0]), v),
+    "scatter": lambda x, v: x.scatter(0, T([0]), v),
+    "full": lambda x, v: torch.full((2,), v, dtype=x.dtype),
+    "new_full": lambda x, v: x.new_full((2,), v),
+}
+
+
+@pytest.mark.parametrize("dtype", (torch.uint8, torch.int8, torch.int32))
+@pytest.mark.parametrize("name", FILLED)
+def test_numbers_that_vary_are_refused_as_in_eager(name, dtype):
+    """A number that a graph takes as an operand: a fraction below 0 became 255."""
+
+    def f(x, v):
+        out = FILLED[name](x, v)
+        return x if out is None else out
+
+    g = torch.compile(f)
+    for v in (1.5, 2.5, 3.5, -1.5, 1e10, 4.5, float("nan")):
+        results = []
+        for run in (f, g):
+            x = torch.zeros(3, dtype=dtype)
+            try:
+                results.append((run(x, v).tolist(), x.tolist()))
+            except RuntimeError as e:
+                results.append((str(e), x.tolist()))
+        assert results[0] == results[1]

@@ -153,3 +153,23 @@ def test_levels_end_with_errors():
     with pytest.raises(RuntimeError):
         vmap(lambda t: t.view(7))(x)
     assert torch.equal(x + 1, torch.arange(1.0, 13).view(3, 4)) and torch.rand(2).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("method", "args", "shape"),
+    (
+        ("unsqueeze_", (0,), (2, 1, 1, 3)),
+        ("unsqueeze_", (-1,), (2, 1, 3, 1)),
+        ("squeeze_", (), (2, 3)),
+        ("t_", (), (2, 3, 1)),
+        ("transpose_", (0, 1), (2, 3, 1)),
+    ),
+)
+def test_in_place_views_of_examples_are_the_batch_s(method, args, shape):
+    """The caller's tensor gets the sizes too."""
+    batch = torch.arange(6.0).view(2, 1, 3)
+    out = vmap(lambda t: getattr(t, method)(*args))(batch)
+    assert out.shape == batch.shape == shape and torch.equal(out, batch)
+    nested = torch.arange(6.0).view(1, 2, 1, 3)
+    vmap(vmap(lambda t: getattr(t, method)(*args)))(nested)
+    assert nested.shape == (1, *shape)

@@ -5,6 +5,7 @@ import pytest
 import flambeau as torch
 
 X, I = torch.arange(6.0), torch.tensor([0, 2, 1])
+Z = torch.ones(2, dtype=torch.complex64)
 
 REFUSED = {
     "cut of a dimension that isn't there": (
@@ -130,6 +131,11 @@ REFUSED = {
         RuntimeError,
         "self.dtype = Long and source.dtype = Float",
     ),
+    "where with a number that float32 can't hold": (
+        lambda: torch.where(X > 0, 1e300, X),
+        RuntimeError,
+        "value cannot be converted to type float without overflow",
+    ),
     "where with a number that the integers can't hold": (
         lambda: torch.where(I > 0, I, 2**63),
         RuntimeError,
@@ -145,9 +151,49 @@ REFUSED = {
             "fill_": lambda: X.half().fill_(2**40),
             "masked_fill": lambda: X.half().masked_fill(X > 1, -1e9),
             "masked_fill_": lambda: X.half().masked_fill_(X > 1, 1e9),
+            "masked_fill by a tensor": lambda: X.half().masked_fill(X > 1, torch.tensor(-1e9)),
+            "masked_fill_ by a tensor": lambda: X.half().masked_fill_(X > 1, torch.tensor(1e9)),
+            "hardshrink": lambda: torch.nn.functional.hardshrink(X.half(), 1e5),
+            "threshold": lambda: torch.nn.functional.threshold(X.half(), 0, 1e5),
+            "new_full": lambda: X.half().new_full((2,), 1e5),
             "compiled clamp": lambda: torch.compile(lambda x: x.clamp(max=1e10))(X.half()),
         }.items()
     },
+    **{
+        f"{name} of a number that complex64 can't hold": (
+            f,
+            RuntimeError,
+            "cannot be converted to type c10::complex<float>",
+        )
+        for name, f in {
+            "fill_": lambda: Z.clone().fill_(1e300),
+            "fill_ with an imaginary part": lambda: Z.clone().fill_(1e300j),
+            "an element set": lambda: Z.clone().__setitem__(0, 1e300),
+            "elements set by a mask": lambda: Z.clone().__setitem__(Z.real > 0, -1e300),
+            "masked_fill": lambda: Z.masked_fill(Z.real > 0, 1e300),
+            "full": lambda: torch.full((2,), 1e300, dtype=torch.complex64),
+            "addcmul": lambda: torch.addcmul(Z, Z, Z, value=1e300),
+            "where": lambda: torch.where(Z.real > 0, Z, 1e300),
+        }.items()
+    },
+    **{
+        f"masked_fill of {dtype} by the tensor {value}": (
+            lambda dtype=dtype, value=value: torch.zeros(3, dtype=dtype).masked_fill(X[0] > 9, torch.tensor(value)),
+            RuntimeError,
+            "without overflow",
+        )
+        for dtype, value in ((torch.uint8, -1.5), (torch.uint8, 300), (torch.int32, 1e20), (torch.int8, float("nan")))
+    },
+    "softshrink by more than 16 bits hold": (
+        lambda: torch.nn.functional.softshrink(X.half(), 1e5),
+        RuntimeError,
+        r"lambda must be in range \[0, 65504\] for input dtype Half, but found 100000",
+    ),
+    "softshrink of integers": (
+        lambda: torch.nn.functional.softshrink(I, 1),
+        NotImplementedError,
+        "not implemented for 'Long'",
+    ),
     "where with such a number first": (
         lambda: torch.where(I > 0, 300, I.to(torch.int8)),
         RuntimeError,

@@ -279,3 +279,12 @@ def test_complex_parameters_take_sparse_gradients():
     for p in (dense, sparse):
         torch.optim.Adagrad([p], lr=0.1).step()
     assert torch.allclose(dense.detach(), sparse.detach())
+
+
+def test_a_mean_of_integers_is_refused():
+    """get_swa_multi_avg_fn, as PyTorch's, which divides in place; nothing is written."""
+    update = optim.swa_utils.get_swa_multi_avg_fn()
+    floats, integers = torch.zeros(2), torch.zeros(2, dtype=torch.int64)
+    with pytest.raises(RuntimeError, match="Integer division with addcdiv is no longer supported"):
+        update([floats, integers], [torch.ones(2), torch.ones(2, dtype=torch.int64)], torch.tensor(1))
+    assert floats.tolist() == [0, 0]

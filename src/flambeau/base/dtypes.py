@@ -272,6 +272,8 @@ _C_NAMES = {
     "bfloat16": "c10::BFloat16",
     "float32": "float",
     "float64": "double",
+    "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>",
 }
 
 
@@ -287,24 +289,36 @@ def limits(dtype: DType):
 
 def check_number(value, dtype: DType) -> None:
     """RuntimeError when a Python number can't be converted to ``dtype`` without overflow (infinities and nan are floats)."""
-    if dtype.category == 0 or dtype.category == 3:
+    if dtype.category == 0:
         return
-    if value.__class__ is complex:
-        if value.imag == 0:
-            return
-        raise RuntimeError(
-            f"value cannot be converted to type {_C_NAMES.get(dtype.name, dtype.name)} without overflow: {value}"
-        )
-    low, high = limits(dtype)
-    if dtype.category == 1 and value.__class__ is float:
-        # Only integers wrap to unsigned numbers.
-        inside = (0 if dtype.np.kind == "u" else low) <= value <= high
+    if dtype.category == 3:
+        inside = _complex_holds(value, dtype)
+    elif value.__class__ is complex:
+        inside = value.imag == 0
     else:
-        inside = low <= value <= high or (dtype.category == 2 and not -math.inf < value < math.inf)
+        inside = _real_holds(value, dtype)
     if not inside:
         raise RuntimeError(
             f"value cannot be converted to type {_C_NAMES.get(dtype.name, dtype.name)} without overflow: {value}"
         )
+
+
+def _complex_holds(value, dtype: DType) -> bool:
+    """Whether both parts fit; symbolic numbers are real ones."""
+    if value.__class__ is complex:
+        part = dtype.to_real()
+        return _real_holds(value.real, part) and _real_holds(value.imag, part)
+    return value.__class__ is not float or _real_holds(value, dtype.to_real())
+
+
+def _real_holds(value, dtype: DType) -> bool:
+    low, high = limits(dtype)
+    if dtype.category == 2:
+        return low <= value <= high or not -math.inf < value < math.inf
+    # Only integers wrap to unsigned numbers, of the symbolic ones too.
+    if low < 0 and dtype.np.kind == "u" and (value.__class__ is float or getattr(value, "__sym__", None) == "float"):
+        low = 0
+    return low <= value <= high
 
 
 def as_element(value, dtype: DType):

@@ -5,19 +5,26 @@ from __future__ import annotations
 import math
 
 from .. import _C
-from ..base.symint import check_fits, is_int
+from ..base.dtypes import complex64, float32, limits, result_type
+from ..base.symint import check_fits, is_int, is_number
 from ..core.bindings import Binder, function
 from ..core.operator import namespace
 from ..core.overrides import wrap_function, wrap_native
 
 aten = namespace("aten")
 _where = function("where")
+_WIDE = (float32, complex64)  # which don't hold all Python floats, and take no infinity for one
+_HELD = limits(float32)[1]  # floats up to it fit, as integers take none
 
 
 def _check_beside(number, tensor):
-    """RuntimeError when a number that isn't selected either doesn't fit into the integers of the other side."""
-    if isinstance(tensor, _C.TensorBase) and tensor._dtype.category == 1:
-        check_fits(number, tensor._dtype)
+    """RuntimeError when a number, selected or not, doesn't fit into the other side's dtype; floats of 16 bits take all."""
+    if number.__class__ is float and -_HELD <= number <= _HELD:
+        return
+    if isinstance(tensor, _C.TensorBase):
+        kind = tensor._dtype
+        if kind.category == 1 and is_int(number) or kind in _WIDE and result_type(tensor, number) is kind:
+            check_fits(number, kind)
 
 
 def where(condition, input=None, other=None, *, out=None):
@@ -28,9 +35,9 @@ def where(condition, input=None, other=None, *, out=None):
         return (
             tuple(aten.unbind.int(aten.nonzero.default(condition), 1)) if condition._ndim else tuple(_where(condition))
         )
-    if is_int(other):
+    if is_number(other):
         _check_beside(other, input)
-    elif is_int(input):
+    elif is_number(input):
         _check_beside(input, other)
     return _where(condition, input, other) if out is None else _where(condition, input, other, out=out)
 

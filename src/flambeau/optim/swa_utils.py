@@ -11,6 +11,7 @@ from typing import Any
 from flambeau.autograd.grad_mode import no_grad
 from flambeau.base.device import Device
 from flambeau.core.conversion import tensor
+from flambeau.core.promotion import REFUSALS
 from flambeau.core.tensor import Tensor
 from flambeau.modules.module import Module
 from flambeau.nn.modules.batchnorm import _BatchNorm
@@ -74,6 +75,8 @@ def get_swa_multi_avg_fn() -> Callable[[Sequence[Tensor], Sequence[Tensor], Tens
 
     def update(averaged_params: Sequence[Tensor], current_params: Sequence[Tensor], num_averaged: Tensor | int) -> None:
         with no_grad():
+            if any(not (p.is_floating_point() or p.is_complex()) for p in averaged_params):
+                raise RuntimeError(REFUSALS["addcdiv"])
             for average, current in zip(averaged_params, current_params):
                 average.add_((current - average) / (num_averaged + 1))
 

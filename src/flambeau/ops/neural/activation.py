@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...base import dtypes
-from ...base.dtypes import float64
+from ...base.dtypes import finfo, float64
 from ...core.declare import COMPLEX, INTEGERS, composite, pointwise
 from ...core.operator import namespace
 
@@ -272,21 +272,31 @@ selu.derivative(self=lambda ct, self: aten.elu_backward.default(ct, SELU_ALPHA, 
     operands=("self",),
     inplace=False,
     out_rules="exact",
+    tags=("pointwise", "numbers_as_elements"),
 )
 def hardshrink(s, self, lambd):
     return s.where(s.le(s.abs(self), lambd), 0.0, self)
 
 
+def _shrinks_by(args):
+    dtype, lambd = args[0].dtype, args[1]
+    if dtype.is_floating_point and not 0 <= lambd <= finfo(dtype).max:
+        raise RuntimeError(
+            f"lambda must be in range [0, {finfo(dtype).max:g}] for input dtype {dtype.scalar_type}, but found {float(lambd):g}"
+        )
+    return "default"
+
+
 @pointwise(
     "softshrink(Tensor self, Scalar lambd=0.5) -> Tensor",
+    promote=_shrinks_by,
+    refuse=(*INTEGERS, *COMPLEX),
     variants="nn",
     operands=("self",),
     inplace=False,
     out_rules="exact",
 )
 def softshrink(s, self, lambd):
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be in range [0, the largest number of the input dtype], but found {lambd}")
     return s.where(
         s.gt(self, lambd),
         s.sub(self, lambd),
@@ -299,6 +309,7 @@ def softshrink(s, self, lambd):
     variants="function",
     operands=("self",),
     refuse=("bool",),
+    tags=("pointwise", "numbers_as_elements"),
 )
 def threshold(s, self, threshold, value):
     return s.where(s.le(self, threshold), value, self)

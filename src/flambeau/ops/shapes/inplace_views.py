@@ -5,15 +5,23 @@ They are composites: layers and modes see the view; the tensor then takes its pl
 from __future__ import annotations
 
 from ... import _C
-from ...core import modes
+from ...core import keys, modes
 from ...core.declare import composite
 from ...core.operator import namespace
 
 aten = namespace("aten")
 
 
+def _batch(t):
+    """The examples together of a tensor mapped by vmap, else None."""
+    return t._payload[0] if t._keys & keys.TRANSFORM else None
+
+
 def become(self, view):
     """``self`` becomes ``view``, which was made of it. RuntimeError for (views of) leaves that require a gradient while it is recorded."""
+    batch = _batch(self)
+    if batch is not None:
+        become(batch, _batch(view))  # the caller's tensor, of which vmap shows the examples
     told = modes.dispatch_stack()
     for mode in told:
         mode.becoming(self, view)

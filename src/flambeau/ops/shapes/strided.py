@@ -103,8 +103,9 @@ def _lower_view(lowering, val, self, size, stride, offset, self_stride):
 def _write_back(base, contents, size, stride, offset, self_stride):
     """``base`` with ``contents`` at the places of the view."""
     if _overlaps(size, stride):
-        raise RuntimeError(
-            "unsupported operation: a write to an as_strided view with overlapping elements can't be made functional"
+        raise NotFunctional(
+            f"of a write to an as_strided view of size {list(size)} and stride {list(stride)}, whose elements overlap, what is left depends on "
+            "the order of the loop"
         )
     if not _covers(base.shape, self_stride, size, stride, offset):
         raise NotFunctional(
