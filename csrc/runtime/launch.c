@@ -643,9 +643,9 @@ static int run_range(Call *c, int begin, int end) {
     if (flb_timing) return run_timed(c, begin, end);
     if (!g->has_call) {
         if (g->light) {
-            for (int i = begin; i < end;) i += run_next(c, i, NULL);
+            for (int i = begin; i < end && !c->status[0];) i += run_next(c, i, NULL);
         } else {
-            Py_BEGIN_ALLOW_THREADS for (int i = begin; i < end;) i += run_next(c, i, NULL);
+            Py_BEGIN_ALLOW_THREADS for (int i = begin; i < end && !c->status[0];) i += run_next(c, i, NULL);
             Py_END_ALLOW_THREADS
         }
         return 0;

@@ -80,6 +80,7 @@ def compile_flat(
             )
         if overlaps_itself(everything[i]._shape, everything[i]._strides):
             raise RunsAsItIs(f"ahead-of-time autograd: input {i} is written in place and is expanded; clone it")
+    untouched = False
     if not (traced.num_forward or traced.random or traced.fallible):
         run = _no_outputs
     elif not traced.joint:
@@ -87,14 +88,12 @@ def compile_flat(
         for stream in _FORWARD:
             _log(stream, "forward graph (inference)", part)
         _AOT("traced a graph without a backward: %d inputs", len(traced.fake_inputs))
-        # A compiler may write a new value of an input over the old one, and give None in its place; not where a NumPy program's errors have to find
-        # all inputs as they were, so that it can be run plainly.
-        meta = _meta_of(captured)
+        # A compiler may write a new value of an input over the old one, and give None in its place. A NumPy program's errors have to find all inputs
+        # as they were, so that it can be run plainly.
+        untouched = bool(_meta_of(captured).get("arrays")) and traced.fallible
         part.facts.held = tuple(i for i in held if i not in traced.mutated)
-        if not (meta.get("arrays") and traced.fallible):
-            part.facts.output_aliases = {
-                k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad
-            }
+        part.facts.untouched_at_errors = untouched
+        part.facts.output_aliases = {k: i for k, i in enumerate(traced.mutated) if i not in traced.mutated_with_grad}
         run = plain_callable(part.compile(compilers.inference, traced.fake_inputs))
         if joint:  # inputs require gradients and no output carries one: what runs the graph must not record either
             run = _autograd.no_grad()(run)
@@ -102,6 +101,7 @@ def compile_flat(
         run = _compile_joint(traced, *parts, ways, compilers)
     call = wrap(traced, run, lifted, len(inputs), lambda *args: tuple(fn(*lifted, *args)))
     if call is not run:
+        call.untouched_at_errors = untouched
         call.keeps_inputs_at_errors = not traced.joint and not any(part.facts.output_aliases for part in parts)
     return call
 
@@ -137,6 +137,8 @@ class GraphPart:
     def compile(self, compiler: Callable, example_inputs: list[Any] | None = None) -> Callable:
         recall = getattr(compiler, "recall", None)
         facts = self.facts
+        if facts.entry is not None and facts.untouched_at_errors:
+            facts = replace(facts, entry=f"{facts.entry} untouched at errors")
         if facts.entry is not None and (facts.free or facts.orders):
             facts = replace(facts, entry=f"{facts.entry} {facts.free} {sorted(facts.orders.items())}")
         known = recall is not None and facts.entry is not None

@@ -107,10 +107,12 @@ def _compile_once(gm) -> tuple[Any, list[Any]]:
     with _assuming(gm) as assumed:
         program = decompose_graph(gm)
         output_aliases = facts.output_aliases
-        written = donate(program, output_aliases)
+        written = set() if facts.untouched_at_errors else donate(program, output_aliases)
         pass_on(program)
         output_aliases = {k: i for k, i in output_aliases.items() if k not in written}
-        graph, made = compile_program(program, {"open composites": time.perf_counter() - start}, output_aliases)
+        graph, made = compile_program(
+            program, {"open composites": time.perf_counter() - start}, output_aliases, facts.untouched_at_errors
+        )
     info = graph.info
     launches = sum(not isinstance(s, ExternCall) for s in info.steps)
     launches -= sum(len(s.steps) - 1 for s in info.launches if isinstance(s, Table))
@@ -250,11 +252,11 @@ class _Clock:
         self.last = now
 
 
-def _grouped(program, clock: _Clock, overwritten=()):
+def _grouped(program, clock: _Clock, overwritten=(), checks_first=False):
     """(lowering, nodes, fused groups, buffers of outputs) of a program. ``overwritten``: inputs whose new contents are wanted in their memory."""
     join_sums(program)
     clock.passed("join sums")
-    lowering = Lowering(compile_graph, overwritten=overwritten)
+    lowering = Lowering(compile_graph, overwritten=overwritten, checks_first=checks_first)
     lowering.run(program)
     clock.passed("lower")
     bug = config.cpp.inject_relu_bug_TESTING_ONLY
@@ -299,18 +301,22 @@ def _written(groups, lowering, outputs, over, clock: _Clock) -> tuple[list, list
     return steps, groups
 
 
-def compile_program(program, times=None, output_aliases=None):
+def compile_program(program, times=None, output_aliases=None, untouched_at_errors=False):
     """(native graph, CompiledParts) of a decomposed program. ``output_aliases``: outputs (by position) that are wanted in
-    the memory of an input (by position); those that can be are, and are None in the result (``CompiledParts.placed``)."""
+    the memory of an input (by position); those that can be are, and are None in the result (``CompiledParts.placed``).
+    ``untouched_at_errors``: only those that are written when nothing can fail any more."""
     times = {} if times is None else times
     clock = _Clock(times)
     output_aliases = output_aliases or {}
-    lowering, nodes, groups, outputs = _grouped(program, clock, output_aliases.values())
+    lowering, nodes, groups, outputs = _grouped(
+        program, clock, output_aliases.values(), untouched_at_errors and bool(output_aliases)
+    )
     steps, groups = _written(groups, lowering, outputs, _wanted_over(lowering, output_aliases), clock)
     done, placed = overwrite(lowering, steps, output_aliases)
     spend(steps, lowering)
     launches = steps
-    if config.epilogue_fusion:
+    # A chain does a part of each of its steps in turn.
+    if config.epilogue_fusion and not (done and untouched_at_errors):
         launches = chain_planes(chain_rows(steps, lowering.buffers, placed), lowering.buffers, placed)
     clock.passed("chain rows and planes")
     launches = tabulate(launches, placed)

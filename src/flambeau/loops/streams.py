@@ -208,4 +208,5 @@ def journaled(fn):
         return out
 
     run.keeps_inputs_at_errors = getattr(fn, "keeps_inputs_at_errors", False)
+    run.untouched_at_errors = getattr(fn, "untouched_at_errors", False)
     return run

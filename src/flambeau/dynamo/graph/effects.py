@@ -72,6 +72,7 @@ def drawing_again(fn: Callable) -> Callable:
             raise
 
     run.keeps_inputs_at_errors = getattr(fn, "keeps_inputs_at_errors", False)
+    run.untouched_at_errors = getattr(fn, "untouched_at_errors", False)
     return run
 
 

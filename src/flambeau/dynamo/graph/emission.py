@@ -226,8 +226,10 @@ class Emission:
         self.takes_arrays = getattr(fn, "takes_arrays", False)
         if not again:
             return graph
-        if not written:
+        if not written or getattr(fn, "untouched_at_errors", False):
             graph.again = numpy_bridge.is_ours if arrays else numpy_bridge.is_of_data
+            if written:
+                graph.again = numpy_bridge.is_told_before_writing
         # Plain NumPy takes no tensor of autograd's or of a transform.
         given = [i.example for i in keep if not i.number]
         if arrays and not any(t.requires_grad or t._keys for t in given) and all(keep[k].ndarray for k in written):

@@ -92,6 +92,11 @@ def tensor_of_array(a, device=None):
     return made if device.type != "cuda" else made.to(device)
 
 
+def is_told_before_writing(error: Exception) -> bool:
+    """Whether an error comes from a graph that writes into its inputs when nothing but memory can be lacking any more."""
+    return not isinstance(error, MemoryError) and is_ours(error)
+
+
 def is_ours(error: Exception) -> bool:
     """Whether an error comes from the graph, and not from a signal handler, a hook or another piece of the program that ran meanwhile, or a tool
     that compares the graph with the plain frame."""

@@ -100,6 +100,25 @@ def _taken_before(lowering, x: LazyTensor) -> LazyTensor:
     return lowering.in_memory(Region(buffer.name, x.sizes, buffer.strides), x.dtype)
 
 
+def _fails(element: Value) -> bool:
+    return any(v.op == "checked" for v in walk(element))
+
+
+def _checked_before(lowering, extents, indices) -> list:
+    """The same indices in memory of their own, from 0 on and inside: what writes by them can't fail."""
+    values, tag, out = lowering.values, lowering.message("aten::index_put"), []
+    for given, extent in zip(indices, extents):
+        if given is not None:
+
+            def place(coords, given=given, extent=extent):
+                return values.make("checked", (values.cast(given.at(coords), "i64"), extent, tag, True), "i64")
+
+            given = _taken_before(lowering, lowering.lazy(given.sizes, dtypes.int64, place, device=given.device))
+            lowering.inside[given.region.buffer] = extent
+        out.append(given)
+    return out
+
+
 def _looked_at(lowering, source, place) -> Value:
     """The element of ``source`` at ``place``. A constant, or an expanded dimension, has the same element everywhere: the place is checked all the
     same."""
@@ -138,6 +157,8 @@ def put(lowering, x, indices, values, accumulate, val) -> LazyTensor:
     if 0 in x.sizes:
         raise NotLowered("indexing an empty tensor")
     indices = data_sizes.places_to_put(lowering, x, indices, values)
+    if lowering.checks_first:
+        indices = _checked_before(lowering, x.sizes, indices)
     shape, position = data_sizes.advanced(lowering, x.sizes, indices, "aten::index_put")
     t = short(val.dtype)
     target = lowering.new_buffer(x.sizes, dense_strides(x.sizes), t)
@@ -145,7 +166,11 @@ def put(lowering, x, indices, values, accumulate, val) -> LazyTensor:
     if math.prod(shape):
         loops = lowering.variables(shape)
         coords = tuple(variable(v) for v in loops)
-        value = lowering.values.cast(values.at(broadcast_coords(coords, values.sizes)), t)
         where = linear(position(coords), target.strides)
+        element = values.at(broadcast_coords(coords, values.sizes))
+        if lowering.checks_first and (_fails(element) or _finds_written(lowering, element, where)):
+            element = _taken_before(lowering, values).at(broadcast_coords(coords, values.sizes))
+        value = lowering.values.cast(element, t)
+        lowering.parts_written.append(where)
         lowering.add(Pointwise(target.name, loops, value, where, "add" if accumulate else "assign"))
     return lowering.in_memory(Region(target.name, target.shape, target.strides), val.dtype, target.strides, val.device)

@@ -49,12 +49,13 @@ _ORIGINS = 128
 class Lowering(Handler):
     """Lowers one graph. Results: ``nodes``, ``buffers``, ``outputs`` and ``messages`` (what errors of "checked" tags are about)."""
 
-    def __init__(self, compile_body=None, on_device=None, overwritten=()):
+    def __init__(self, compile_body=None, on_device=None, overwritten=(), checks_first=False):
         """``compile_body``: what compiles a subgraph (the body of a higher-order operator). ``on_device``: the program's tensors lie on a device of
         threads, and this makes loops of what would be a launch of a native kernel. ``overwritten``: positions of inputs whose new contents are
-        wanted in their memory."""
+        wanted in their memory. ``checks_first``: they are written when nothing can fail any more."""
         self.compile_body, self.on_device = compile_body, on_device
-        self.overwritten = frozenset(overwritten)
+        self.overwritten, self.checks_first = frozenset(overwritten), checks_first
+        self.inside: dict[str, Any] = {}  # buffer of integers from 0 on -> what all are below
         self.parts_written: list = []  # indices at which parts of new contents of inputs are stored
         self.draws = 0  # of a device, so far
         self.values = Values()

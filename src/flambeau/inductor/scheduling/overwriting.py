@@ -14,6 +14,7 @@ from ..ir.index_ranges import apart, once_each
 from ..ir.nodes import BufferKind, ExternCall, dense_strides, loads, stores
 from ..ir.values import loaded_atoms, walk
 from .effects import effects
+from .failing import errors_come_before
 
 __all__ = ["overwrite"]
 
@@ -76,6 +77,8 @@ class _Overwriting:
                 return False
             if not _writes_in_place(self.steps[at[0]], self.accesses(at[0]), a.name, b.name):
                 return False
+            if not self._errors_come_before(at):
+                return False
             self.over[a.name] = b.name
             return True
         states = self._states(a, b)
@@ -88,10 +91,19 @@ class _Overwriting:
             if not states or not self._finds_nothing_written(states, b.name):
                 self._take(before)
                 return False
+        copies = [first for _, first in states]
+        writing = {i for name, _ in states for i in self.using[name] if name in self._stores(i)}.difference(copies)
+        if not self._errors_come_before(writing, copies):
+            return False
         for name, first in states:
             self.over[name] = b.name
             self.left_out.append(self.steps[first])
         return True
+
+    def _errors_come_before(self, writing, copies=()) -> bool:
+        """Whether nothing can fail any more when the first of these steps writes an input, where that matters."""
+        lowering = self.lowering
+        return not lowering.checks_first or errors_come_before(self.steps, writing, copies, lowering.inside)
 
     def _reads_forward(self, start: int, source: str) -> list:
         """The steps with those that read an input before step ``start``, where they wait for nothing that is made behind it."""

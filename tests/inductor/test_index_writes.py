@@ -1,0 +1,173 @@
+"""Writes into NumPy arrays by index: in the array's own memory, with NumPy's errors and the array as it was then (scheduling/failing.py)."""
+
+import numpy as np
+import pytest
+
+import flambeau as torch
+
+
+def put(a, i, v):
+    a[i] = v
+
+
+def added(a, i, v):
+    a[i] += v
+
+
+def put_twice(a, i, v):
+    a[i] = v
+    a[i] = a[i] * 2
+
+
+def from_its_end(a, i, v):
+    a[i] = a[::-1][: len(i)]
+
+
+def from_itself(a, i, v):
+    a[i] = a[(i + 1) % 3]
+
+
+def exchanged(a, i, v):
+    a[i] = a[i[::-1]]
+
+
+def at_points(a, i, v):
+    a[i, i[::-1]] = v[0, 0]
+    return a.sum()
+
+
+def read_before(a, i, v):
+    x = a[i] * 2
+    a[i] = v
+    return x
+
+
+def read_behind(a, i, v):
+    a[i] = v
+    return a[i] + a[0]
+
+
+def reads_others_behind(a, i, v):
+    a[i] = v
+    return v[i]
+
+
+def two_arrays(a, i, v):
+    v[i] = 1.0
+    a[i] = 2.0
+
+
+def by_mask(a, i, v):
+    a[a > 0.5] = 0.25
+
+
+def by_mask_from_itself(a, i, v):
+    m = a > 0.5
+    a[m] = a[m] * 2
+
+
+def divided(a, i, v):
+    with np.errstate(all="ignore"):
+        a[i] = v / (v - v)
+
+
+def after_another(a, i, v):
+    a += 1
+    a[i] = v
+
+
+def by_constants(a, i, v):
+    a[[0, -1]] = v[:2]
+
+
+def by_function(a, i, v):
+    np.add.at(a, i, v)
+    np.put(a, i, v)
+
+
+PROGRAMS = [
+    put,
+    added,
+    put_twice,
+    from_its_end,
+    from_itself,
+    exchanged,
+    at_points,
+    read_before,
+    read_behind,
+    reads_others_behind,
+    two_arrays,
+    by_mask,
+    by_mask_from_itself,
+    divided,
+    after_another,
+    by_constants,
+    by_function,
+]
+INDICES = [[0, 2, 4], [1, 1, 1], [-1, 0, -1], [3, 99, 1], [0, 1, -77], [0, 0, 1]]
+IN_PLACE = [put, added, from_itself, exchanged, at_points, by_mask, by_constants]
+
+
+def _run(f, a, i, v):
+    try:
+        return f(a, i, v)
+    except IndexError as error:
+        return repr(error)
+
+
+@pytest.mark.parametrize("f", PROGRAMS)
+def test_as_numpy(f):
+    """Results, errors and what is left in the arrays, for sizes that become symbols."""
+    compiled = torch.compile(f)
+    rng = np.random.default_rng(1)
+    for n in (6, 50, 51):
+        for places in INDICES:
+            a, v = rng.random((n, n)), rng.random((3, n))
+            b, w = a.copy(), v.copy()
+            expected, found = _run(f, a, np.array(places), v), _run(compiled, b, np.array(places), w)
+            np.testing.assert_array_equal(a, b)
+            np.testing.assert_array_equal(v, w)
+            if isinstance(expected, str):
+                assert found == expected
+            elif expected is not None:
+                np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("f", [put, added])
+def test_values_share_the_arrays_memory(f):
+    a = np.random.default_rng(2).random((9, 9))
+    b, i = a.copy(), np.array([4, 0, 2])
+    f(a, i, a[1:4])
+    torch.compile(f)(b, i, b[1:4])
+    np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("f", [put, added])
+def test_errors_among_many_indices(f):
+    """The bad index is the last of many, whose writes would be spread over threads."""
+    a, i = np.zeros((300, 400)), np.arange(20000) % 300
+    compiled = torch.compile(f)
+    compiled(a, i, 1.0)
+    before, i[-1] = a.copy(), 300
+    with pytest.raises(IndexError, match="index 300 is out of bounds for axis 0 with size 300"):
+        compiled(a, i, 2.0)
+    np.testing.assert_array_equal(a, before)
+
+
+@pytest.mark.parametrize("f", IN_PLACE)
+def test_array_is_not_copied(f, monkeypatch):
+    from flambeau.inductor import compile as compiler
+
+    placed = []
+    write = compiler.overwrite
+
+    def watched(lowering, steps, aliases):
+        found = write(lowering, steps, aliases)
+        placed.append((set(aliases), found[0]))
+        return found
+
+    monkeypatch.setattr(compiler, "overwrite", watched)
+    torch._dynamo.reset()
+    a, v = np.random.default_rng(3).random((83, 83)), np.ones((3, 83))
+    torch.compile(f, dynamic=False)(a, np.array([0, 2, 1]), v)
+    assert placed and all(wanted and wanted == found for wanted, found in placed)
