@@ -429,3 +429,52 @@ def test_numbers_that_vary_fit_their_dtype(body, backend):
                     compiled(x, n, dtype)
             else:
                 assert torch.equal(want, compiled(x, n, dtype))
+
+
+def _last_rows(x):
+    n, out = len(x), np.zeros_like(x)
+    for k in range(n - 1, n - 3, -1):
+        out[k] = x[k] * k
+    return out
+
+
+def _around_the_size(x):
+    n, s = len(x), x[0] * 0
+    for _ in range(n + 1, n):
+        s = s + 1
+    for k in range(n, n - 3, -2):
+        s = s + k * x[k - 1]
+    return s, k, [*range(n - 1, n + 2)], sum(range(n, n + 3)), list(zip(range(2), range(n, n + 2)))
+
+
+def _left_in_the_middle(x):
+    n = len(x)
+    for k in range(n - 3, n):
+        if k % 2:
+            break
+    else:
+        k = -1
+    return x * k
+
+
+@pytest.mark.parametrize("f, graphs", [(_last_rows, 2), (_around_the_size, 2), (_left_in_the_middle, 3)])
+def test_ranges_of_a_known_length_between_sizes(f, graphs):
+    """Such a loop fixes no size: the first graph is for the first size, the second for all (and one for even sizes where that is asked)."""
+    counter = Counter()
+    compiled = torch.compile(f, backend=counter)
+    for n in (5, 8, 13, 30, 31):
+        x = np.random.default_rng(n).random((n, 3))
+        assert repr(compiled(x)) == repr(f(x))
+    assert len(counter.graphs) == graphs
+
+
+def test_an_iterator_over_a_symbolic_range_leaves():
+    def f(x):
+        left = iter(range(len(x), len(x) + 3))
+        next(left)
+        return left, x + 1
+
+    compiled = torch.compile(f)
+    for n in (5, 8, 13):
+        left, _ = compiled(torch.ones(n))
+        assert type(left) is type(iter(range(0))) and [*left] == [n + 1, n + 2]

@@ -18,6 +18,7 @@ from ...rules.reflect import has_item
 from ...tracing.wrapping import FUNCTION_WRAPPERS, pin
 from ..base import HeldVariable, Variable
 from ..containers.lists import RangeVariable, TupleVariable
+from ..iterators.container_iterators import ElementsVariable
 from .constant import ConstantVariable
 
 __all__ = [
@@ -182,8 +183,13 @@ def require_element(tx, tensor: Variable, said: str | None) -> None:
     CheckVariable(shape_env.check).require(tx, number, said)
 
 
+# Turns of a loop that are worth an operator each with a symbol rather than one graph to a size.
+_FEW = 64
+
+
 class SymbolicRangeVariable(RangeVariable):
-    """A range of which a bound is a symbol. It becomes a constant (``known``) when it is asked for anything but its ends."""
+    """A range of which a bound is a symbol. It becomes a constant (``known``) when it is asked for anything but its ends, or its elements and
+    their number where that is the same for all values of the symbols."""
 
     def __init__(self, args: list[Variable]):
         Variable.__init__(self)
@@ -205,6 +211,38 @@ class SymbolicRangeVariable(RangeVariable):
         if len(self.args) == 1:
             return ConstantVariable(0), self.args[0], ConstantVariable(1)
         return (*self.args, ConstantVariable(1))[:3]
+
+    def few(self) -> list[Variable] | None:
+        """The elements, where the ends differ by a known number: ``range(n - 1, n - 3, -1)``. None for other ranges and for long ones."""
+        if self.known:
+            return None
+        start, stop, step = map(_plain, self.ends())
+        if start is None or stop is None or type(step) is not int or not step:
+            return None
+        length = stop - start
+        if type(length) is not int:
+            return None
+        steps = range(0, length, step)
+        return [wrap_number(start + k) for k in steps] if len(steps) <= _FEW else None
+
+    def python_type(self):
+        return range
+
+    def items(self, tx):
+        few = self.few()
+        return few if few is not None else super().items(tx)
+
+    def iter(self, tx):
+        few = self.few()
+        return super().iter(tx) if few is None else ElementsVariable(few, self, self.iterator_type())
+
+    def length(self, tx):
+        few = self.few()
+        return super().length(tx) if few is None else len(few)
+
+    def truth(self, tx):
+        few = self.few()
+        return super().truth(tx) if few is None else bool(few)
 
     def iterator_type(self) -> type:
         return type(iter(range(0)))
