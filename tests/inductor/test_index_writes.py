@@ -1,5 +1,7 @@
 """Writes into NumPy arrays by index: in the array's own memory, with NumPy's errors and the array as it was then (scheduling/failing.py)."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -85,6 +87,10 @@ def by_function(a, i, v):
     np.put(a, i, v)
 
 
+def added_by_function(a, i, v):
+    np.add.at(a, i, v)
+
+
 PROGRAMS = [
     put,
     added,
@@ -105,7 +111,7 @@ PROGRAMS = [
     by_function,
 ]
 INDICES = [[0, 2, 4], [1, 1, 1], [-1, 0, -1], [3, 99, 1], [0, 1, -77], [0, 0, 1]]
-IN_PLACE = [put, added, from_itself, exchanged, at_points, by_mask, by_constants]
+IN_PLACE = [put, added, added_by_function, from_itself, exchanged, at_points, by_mask, by_constants]
 
 
 def _run(f, a, i, v):
@@ -171,3 +177,38 @@ def test_array_is_not_copied(f, monkeypatch):
     a, v = np.random.default_rng(3).random((83, 83)), np.ones((3, 83))
     torch.compile(f, dynamic=False)(a, np.array([0, 2, 1]), v)
     assert placed and all(wanted and wanted == found for wanted, found in placed)
+
+
+@pytest.mark.parametrize("n", [7, 900])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4"])
+def test_sums_by_function(dtype, n):
+    """Repeated indices in their order, a bad one, an index from the end, and numbers beyond what floats hold."""
+    compiled = torch.compile(added_by_function)
+    rng = np.random.default_rng(4)
+    largest = np.finfo(dtype).max if dtype[0] == "f" else np.iinfo(dtype).max
+    a = (rng.random((n, n)) * 100).astype(dtype)
+    b = a.copy()
+    for scale in (100, largest, 100):
+        for places in ([0, 2, 0], [3, n, 1], [-1, -1, 5]):
+            v = (rng.random((3, n)) * scale).astype(dtype)
+            told = []
+            for f, x in ((added_by_function, a), (compiled, b)):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    told.append((_run(f, x, np.array(places), v), [str(w.message) for w in caught]))
+            assert told[0] == told[1]
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("number", [0.1, 16777217, 2**60 + 1])
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i4"])
+def test_numbers_added_by_function(dtype, number):
+    def f(a, i):
+        np.add.at(a, i, number)
+
+    rng = np.random.default_rng(5)
+    a, i = (rng.random(300) * 10).astype(dtype), rng.integers(0, 300, 900)
+    b = a.copy()
+    f(a, i)
+    torch.compile(f)(b, i)
+    np.testing.assert_array_equal(a, b)
