@@ -89,6 +89,21 @@ def test_any_number_of_steps_and_sequences():
         assert torch.allclose(x.grad, y.grad, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", NETS)
+@pytest.mark.parametrize("steps, batch, hidden", [(1, 1, 1), (1, 1, 4), (3, 1, 4), (2, 0, 4), (1, 2, 1), (3, 2, 0)])
+def test_strides_are_those_of_the_shape_rule(name, steps, batch, hidden):
+    kind, aten = list(NETS).index(name), torch.ops.aten
+    wide, cell = recurrence.GATES[kind] * hidden, torch.ones(batch, hidden) if name == "LSTM" else None
+    inner, weight, bias, h = (torch.ones(s) for s in ((steps, batch, wide), (wide, hidden), (wide,), (batch, hidden)))
+    shown = lambda made: [(t.shape, t.stride()) for t in made]  # noqa: E731
+    meta = lambda *args: [a.to("meta") if isinstance(a, torch.Tensor) else a for a in args]  # noqa: E731
+    given = (inner, weight, bias, bias, h, cell, kind, False, True)
+    made = aten._recurrence(*given)
+    assert shown(made) == shown(aten._recurrence(*meta(*given)))
+    given = (made[0], cell, weight, h, cell, made[0], made[2], made[3], kind, False)
+    assert shown(aten._recurrence_backward(*given)) == shown(aten._recurrence_backward(*meta(*given)))
+
+
 def test_nothing_is_kept_without_gradients_and_nan_reaches_what_follows():
     net = torch.nn.LSTM(3, 4)
     x = torch.randn(6, 2, 3)

@@ -321,9 +321,13 @@ def extern(op: OpOverload):
     return checked
 
 
+IN_ORDER = "results_in_order"  # tag of an operator with several results, all of which its eager kernel makes in C order
+
+
 def extern_kernel(op: OpOverload, fn):
     """A kernel on tensors from one on ndarrays."""
     rule = op.definition.meta
+    ordered = IN_ORDER in op.tags
     from_array, computed = _C.from_array, _C.computed
 
     def unwrap(x):
@@ -342,7 +346,9 @@ def extern_kernel(op: OpOverload, fn):
 
     def run(*args):
         found = fn(*map(unwrap, args))
-        if found.__class__ is tuple and not any([x.__class__ is not np.ndarray or _by_chance(x) for x in found]):
+        if ordered or (
+            found.__class__ is tuple and not any([x.__class__ is not np.ndarray or _by_chance(x) for x in found])
+        ):
             return tuple([computed(x) for x in found])
         # NOTE: strides of dimensions of size 1, and of empty arrays, are NumPy's by chance: the shape rule has PyTorch's.
         if not (_by_chance(found) if not isinstance(found, (tuple, list)) else any(map(_by_chance, found))):

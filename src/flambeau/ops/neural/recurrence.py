@@ -132,7 +132,7 @@ def _steps(output, reverse):
     meta=_forward_meta,
     eager=_forward_eager,
     has_out=False,
-    tags=("bare_cotangents",),
+    tags=("bare_cotangents", "results_in_order"),
 )
 def forward(inner, weight, bias_in, bias_hidden, h, c, kind, reverse, keep):
     """Hochreiter & Schmidhuber 1997; Cho et al. 2014, the reset gate on the product with the state, as in cuDNN."""
@@ -210,6 +210,7 @@ def _back_through_time(ct, ct_last, ct_cells, ct_gates, weight, h, c, output, ce
     meta=_backward_meta,
     eager=_backward_eager,
     has_out=False,
+    tags=("results_in_order",),
 )
 def backward(ct, ct_last, weight, h, c, output, cells, gates, kind, reverse):
     return _back_through_time(ct, ct_last, None, None, weight, h, c, output, cells, gates, kind, reverse)
