@@ -159,6 +159,7 @@ class Resumes:
         self.short_loops = (
             False  # whether short loops over arrays become native too, since unrolled they break the graph
         )
+        self.long_loops: set[tuple[types.CodeType, int]] = set()  # that are captured turn by turn
 
     @staticmethod
     def of(cache) -> Resumes:

@@ -17,6 +17,7 @@ from flambeau import _C, _frame, _runtime
 from flambeau.base.records import slotted
 
 from ..numpy import numpy_bridge
+from ..rules.reflect import is_a, is_among
 from .instructions import Inst, decode
 
 __all__ = ["DirectCall", "direct_call"]
@@ -99,7 +100,7 @@ def direct_call(code: types.CodeType) -> DirectCall | None:
 def _has_text_of_ours(constant) -> bool:
     if type(constant) is tuple:
         return all(map(_has_text_of_ours, constant))
-    return type(constant) in CONSTANTS or isinstance(constant, np.dtype)
+    return is_among(type(constant), CONSTANTS) or is_a(constant, np.dtype)
 
 
 def _needs_no_frame(call: _frame.DisabledFunction) -> bool:

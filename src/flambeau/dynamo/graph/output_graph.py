@@ -130,6 +130,9 @@ class OutputGraph:
                 raise SkipForGood(f"no tensor was met in {self.most_instructions} instructions: it is plain Python")
             self.most_instructions = config.max_traced_instructions
             return
+        if not self.compiler.fullgraph and not self.modes.transforms:
+            # A break here would leave the rest of the loop to be traced for as long.
+            raise SkipForGood(f"more than {self.most_instructions} instructions: loops are unrolled while tracing")
         unsupported(
             "too-long",
             f"more than {self.most_instructions} instructions",

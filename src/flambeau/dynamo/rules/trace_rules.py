@@ -498,7 +498,8 @@ def frame_has_tensors(func: types.FunctionType, args: tuple) -> bool:
 def is_library_value(v) -> bool:
     if is_a(v, types.ModuleType):
         return str(v.__dict__.get("__name__")).split(".")[0] in ("flambeau", "torch", "numpy")
-    return is_torch_callable(v)
+    # What a compiled function of the program's does is looked at when it is called.
+    return not is_compiled(v) and is_torch_callable(v)
 
 
 def has_tensor(v, depth: int) -> bool:

@@ -111,6 +111,9 @@ class Frame(Opcodes):
         self.suspended = self.finished = self.started = self.running = False
         self.handling: list[Variable] = []  # exceptions being handled
         self.turns: dict[int, int] = {}  # of while loops over numbers, by their first instruction
+        self.for_loops: dict[
+            int, tuple
+        ] = {}  # of for loops: the iterator, its turns so far, the nodes behind the first
         self.place: traceback.FrameSummary | None = None  # of the last instruction that was asked for
 
     @property

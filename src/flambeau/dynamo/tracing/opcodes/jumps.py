@@ -6,6 +6,7 @@ from ...exc import UserRaises
 from ...higher_order import native_loops
 from ...higher_order.comprehensions import try_comprehension
 from ...higher_order.element_loops import leave_data_loop
+from ...higher_order.long_loops import break_long_loop, look_at_turns
 from ...variables.containers.lists import RangeVariable
 from ...variables.exceptions.exception import variable_of
 from ...variables.iterators.generators import GeneratorVariable
@@ -25,6 +26,7 @@ class Jumps:
     def FOR_ITER(self, inst):
         if try_comprehension(self, inst):
             return
+        break_long_loop(self, inst.index)
         v = self.top().next(self)
         if v is None:
             self.pop()
@@ -37,8 +39,10 @@ class Jumps:
         self.ip = inst.target
         if self.ip in native_loops.loop_starts(self.code):
             native_loops.try_while(self, again=self.ip <= inst.index)
-        elif self.ip < inst.index and self.parent is None:
-            leave_data_loop(self, self.ip)
+        elif self.ip < inst.index:
+            if self.parent is None:
+                leave_data_loop(self, self.ip)
+            look_at_turns(self, self.ip)
 
     JUMP_BACKWARD = JUMP_BACKWARD_NO_INTERRUPT = JUMP_FORWARD
 
