@@ -235,3 +235,25 @@ def test_a_compiled_function_among_the_globals_is_no_tensor():
             assert captured(4) == with_a_compiled_function(4)
     assert not trace_rules.is_library_value(COMPILED)
     assert trace_rules.is_library_value(torch.sin)
+
+
+def lists_of_numbers(n):
+    return [list(range(i, i + 100)) for i in range(n)]
+
+
+def test_long_lists_of_numbers_are_plain_python():
+    """Their elements count like instructions."""
+    captured, events = torch.compile(lists_of_numbers, backend="eager"), []
+    captured.context.listeners.append(events.append)
+    with torch._dynamo.config.patch(max_traced_instructions_without_tensors=1000):
+        assert captured(30) == lists_of_numbers(30)
+    assert [event.skipped for event in events] == ["no tensor was met in 1000 instructions: it is plain Python"]
+
+
+@pytest.mark.parametrize("place, found", [(0, True), (100, True), (10**6, False)])
+def test_long_lists_are_looked_at_to_a_length(place, found):
+    held = [1] * (2 * 10**6)
+    held[place] = torch.ones(1)
+    assert trace_rules.has_tensor(held, 3) is found
+    assert trace_rules.has_tensor({"a": [held]}, 3) is found
+    assert not trace_rules.has_tensor({"a": [held]}, 2)

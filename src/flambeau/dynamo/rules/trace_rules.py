@@ -8,12 +8,13 @@ import copyreg
 import fnmatch
 import functools
 import importlib
+import itertools
 import logging
 import os
 import sys
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -502,23 +503,34 @@ def is_library_value(v) -> bool:
     return not is_compiled(v) and is_torch_callable(v)
 
 
+MOST_LOOKED_AT = 10_000
+"""Objects that are looked at for a tensor: the beginning of a long list says what it is of."""
+
+
 def has_tensor(v, depth: int) -> bool:
-    """Looks without running code of the user's."""
-    if is_a(v, (_C.TensorBase, np.ndarray)):
-        return True
-    if depth <= 0:
-        return False
-    if is_nn_module_class(type(v)):
-        return True
+    """Whether a tensor, an array or a module is ``v`` or held by it, so many levels below. No code of the user's runs."""
+    looked_at = itertools.islice(_reached(v, depth), MOST_LOOKED_AT)
+    return any(
+        is_a(x, (_C.TensorBase, np.ndarray)) or (left > 0 and is_nn_module_class(type(x))) for x, left in looked_at
+    )
+
+
+def _reached(v, depth: int) -> Iterator[tuple[Any, int]]:
+    """``v`` and what it holds, each with the levels that are left below it."""
+    yield v, depth
+    if depth > 0:
+        for x in _held(v):
+            yield from _reached(x, depth - 1)
+
+
+def _held(v) -> Iterable:
     for cls in (list, tuple, set, frozenset):
         if is_a(v, cls):
-            return any(has_tensor(x, depth - 1) for x in cls.__iter__(v))
+            return cls.__iter__(v)
     if is_a(v, dict):
-        return any(has_tensor(x, depth - 1) for x in dict.values(v))
-    if is_a(v, (type, types.ModuleType, types.FunctionType)):
-        return False
-    d = instance_dict(v)
-    return d is not None and any(has_tensor(x, depth - 1) for x in dict.values(d))
+        return dict.values(v)
+    d = None if is_a(v, (type, types.ModuleType, types.FunctionType)) else instance_dict(v)
+    return () if d is None else dict.values(d)
 
 
 def library_attr(path: str) -> Callable:

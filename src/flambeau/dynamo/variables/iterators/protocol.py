@@ -43,6 +43,7 @@ def pulled(tx, it: Variable) -> Iterator[Variable]:
         e = it.next(tx)
         if e is None:
             return
+        tx.output.executed += 1  # plain Python that goes through much is given up, too
         yield e
     unsupported("long-loop", f"an iterator with more than {MOST} elements", "Loops are unrolled.")
 
