@@ -257,3 +257,24 @@ def test_long_lists_are_looked_at_to_a_length(place, found):
     assert trace_rules.has_tensor(held, 3) is found
     assert trace_rules.has_tensor({"a": [held]}, 3) is found
     assert not trace_rules.has_tensor({"a": [held]}, 2)
+
+
+LONG: list = [None] * 200_000
+
+
+def remembered(x, k):
+    if LONG[k] is None:
+        LONG[k] = k * 2
+    return x + LONG[k]
+
+
+def test_very_long_lists_break_the_graph():
+    """A variable for each of their elements would take minutes."""
+    captured, x = torch.compile(remembered, backend="eager"), torch.ones(2)
+    for k in (5, 5, 7):
+        assert torch.equal(captured(x, k), x + 2 * k)
+    assert LONG[5] == 10
+    assert LONG[6] is None
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="a list of 200000 elements"):
+        torch.compile(remembered, backend="eager", fullgraph=True)(x, 3)
+    assert LONG[3] is None

@@ -234,6 +234,18 @@ class TupleVariable(SequenceVariable):
         return super().call_method(tx, name, args, kwargs)
 
 
+def _elements_of(value: Sequence, source) -> list[Variable]:
+    """The elements of a list or tuple that existed before."""
+    if len(value) > MOST:
+        unsupported(
+            "long-list",
+            f"a {name_of(type(value))} of {len(value)} elements",
+            "Each element of a list is followed while tracing.",
+            "Make an array or a tensor of it, or leave what goes through it out of the compiled function.",
+        )
+    return [Lazy(v, ItemSource(source, i)) for i, v in enumerate(value)]
+
+
 class ListVariable(SequenceVariable):
     """A list. One with a source is *open* until its length matters: appending to it needs no guard on what it holds."""
 
@@ -250,7 +262,7 @@ class ListVariable(SequenceVariable):
         if self.open_value is not None:
             value, self.open_value = self.open_value, None
             tx.output.guard(self.source, "LENGTH", len(value))
-            self.elements = [Lazy(v, ItemSource(self.source, i)) for i, v in enumerate(value)] + self.elements
+            self.elements = _elements_of(value, self.source) + self.elements
 
     def seen(self):
         if self.open_value is not None:
@@ -563,7 +575,7 @@ def of_tuple(tx, value, source):
     cls = type(value)
     pin(tx, source, "TYPE_MATCH", cls)
     tx.output.guard(source, "LENGTH", len(value))
-    return TupleVariable([Lazy(v, ItemSource(source, i)) for i, v in enumerate(value)], source, cls=cls)
+    return TupleVariable(_elements_of(value, source), source, cls=cls)
 
 
 @exactly(list)
