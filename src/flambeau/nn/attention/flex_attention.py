@@ -166,9 +166,9 @@ def flex_attention(
         return [*made, top] if wants_top else made
 
     def whole() -> list[Tensor]:
-        given = [key, value] if shared == 1 else [x.repeat_interleave(shared, 1) for x in (key, value)]
+        keys, values = (x if shared == 1 else x.repeat_interleave(shared, 1) for x in (key, value))
         by_parts = goes_by_parts(query, key, block_mask)
-        return attend_by_parts(attend, query, *given, block_mask) if by_parts else attend(query, *given)
+        return attend_by_parts(attend, query, keys, values, block_mask) if by_parts else attend(query, keys, values)
 
     if not wants_top and may_go_by_blocks(query, key):
         seen = None if block_mask is None else lambda: seen_blocks(block_mask, query, key)
