@@ -16,8 +16,8 @@ from ..variables.iterators.container_iterators import ElementsVariable
 __all__ = ["break_long_loop", "look_at_turns"]
 
 LOOK = 8  # turns
-OF_ARRAYS = 1_500
-"""Nodes of a loop over NumPy arrays that are compiled at most: about a second."""
+OF_ARRAYS = 3_000
+"""Nodes of a loop over NumPy arrays that are compiled at most: a second or two."""
 OF_TENSORS = 20_000
 """The same for tensors: PyTorch unrolls such loops, and a recurrence in one graph gains by it."""
 
