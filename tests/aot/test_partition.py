@@ -181,3 +181,15 @@ def test_results_of_equal_calls_have_memory_of_their_own(body, requires_grad, ba
         others = [t.tolist() for i, t in enumerate(results) if i != k]
         written.detach().zero_()
         assert [t.tolist() for i, t in enumerate(results) if i != k] == others
+
+
+@pytest.mark.parametrize("size", [3, 64, 128])
+def test_batched_product_of_a_matrix_and_itself(size):
+    def f(x):
+        y = x * 0.1
+        return torch.bmm(y, y)
+
+    x = torch.rand(2, size, size, requires_grad=True)
+    (expected,) = torch.autograd.grad(f(x).sum(), x)
+    (gradient,) = torch.autograd.grad(torch.compile(f)(x).sum(), x)
+    torch.testing.assert_close(gradient, expected)

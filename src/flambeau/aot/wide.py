@@ -30,13 +30,14 @@ def wide_values(forward: Collection[Node], outputs: list) -> set[Node]:
 
 
 def _is_product(n: Node) -> bool:
-    return kind_of(n.target) == "contraction" and all(len(i.meta["val"].shape) == 3 for i in n._inputs)
+    return kind_of(n.target) == "contraction" and len(n.meta["val"].shape) == 3
 
 
 def _widens(n: Node) -> bool:
     if n.op != "call_function" or not _is_product(n):
         return False
-    (_, rows, terms), (*_, columns) = (i.meta["val"].shape for i in n._inputs)
+    # By its arguments: a product of a matrix and itself has one input.
+    (_, rows, terms), (*_, columns) = (i.meta["val"].shape for i in n.args)
     if any(type(x) is not int for x in (*n.meta["val"].shape, terms)):
         return False
     return terms <= TERMS and min(rows, columns) >= LEAST and elements(n) >= TIMES * sum(map(elements, n._inputs))
