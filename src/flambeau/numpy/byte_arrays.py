@@ -24,11 +24,13 @@ from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from .graph_calls import LARGEST_SAMPLE, run_telling
-from .literals import literal, value
+from .literals import Kind, Literal, arguments_of, literal, value
 
 __all__ = [
     "FUNCTIONS",
     "KINDS",
+    "Kind",
+    "Literal",
     "METHODS",
     "OPERATORS",
     "array_of",
@@ -128,7 +130,8 @@ def name_of_function(f) -> tuple[str, str] | None:
 def _parsed(call: str):
     """(function, positional arguments, keyword arguments, which arrays stand for NumPy's scalars, dtypes). ValueError for a function that isn't in
     the tables."""
-    module, name, args, kwargs, scalars, dtypes = ast.literal_eval(call)
+    module, name, *given, scalars, dtypes = ast.literal_eval(call)
+    args, kwargs = arguments_of(*given)
     if module == "ndarray" and name in METHODS.split():
         f: Callable = lambda a, *more, **options: getattr(a, name)(*more, **options)  # noqa: E731
     elif module == "operator" and name in OPERATORS.split():

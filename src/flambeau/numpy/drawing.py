@@ -26,7 +26,7 @@ from ..core.definition import TensorMeta
 from ..core.tensor import Tensor
 from ..dynamo.numpy import numpy_bridge
 from ..loops.streams import CLASSES, DISTRIBUTIONS, FIRST, new_table, stream_of
-from .literals import literal, value
+from .literals import CONTAINERS, NONE, Kind, Literal, arguments_of, as_literal, literal, value
 from .promotion import is_tensor
 
 __all__ = ["METHODS", "draw", "generator", "make", "number"]
@@ -52,31 +52,32 @@ MADE_UP = {
 TABLE = FIRST + len(DISTRIBUTIONS)  # numbers of a table
 
 
-def _written(x, arrays: list, ints: list, floats: list):
-    """A value as a literal, with ("i", number) and ("f", number) in the place of numbers that differ between calls, and ("p", name) for
-    Python's types of numbers: draws of these dtypes are Python's."""
+def _written(x, arrays: list, ints: list, floats: list) -> Literal:
+    """A value as a literal; numbers that differ between calls are put behind ``ints`` or ``floats``."""
     if isinstance(x, type) and x in (bool, int):
-        return "p", x.__name__
+        return Literal(Kind.PYTHON_TYPE, x.__name__)
     if isinstance(x, NUMBERS):
-        kept, kind = (floats, "f") if x.__sym__ == "float" else (ints, "i")
+        kept, kind = (floats, Kind.VARYING_FLOAT) if x.__sym__ == "float" else (ints, Kind.VARYING_INT)
         kept.append(x)
-        return kind, len(kept) - 1
+        return Literal(kind, len(kept) - 1)
     if type(x) in (list, tuple):
-        return ("l" if type(x) is list else "t", [_written(y, arrays, ints, floats) for y in x])
+        parts = [_written(y, arrays, ints, floats) for y in x]
+        return Literal(Kind.LIST if type(x) is list else Kind.TUPLE, parts)
     return literal(x, arrays)
 
 
-def _read(item, arrays, ints, floats):
-    kind = item[0]
-    if kind == "p":
-        return {"bool": bool, "int": int}[item[1]]
-    if kind in "if":
-        return (ints if kind == "i" else floats)[item[1]]
-    if kind in "lt":
-        values = [_read(y, arrays, ints, floats) for y in item[1]]
-        return values if kind == "l" else tuple(values)
-    if kind == "a":
-        a = arrays[item[1]]
+def _read(item: Literal, arrays, ints, floats):
+    if item.kind is Kind.PYTHON_TYPE:
+        return {"bool": bool, "int": int}[item.content]
+    if item.kind is Kind.VARYING_INT:
+        return ints[item.content]
+    if item.kind is Kind.VARYING_FLOAT:
+        return floats[item.content]
+    if item.kind in CONTAINERS:
+        values = [_read(y, arrays, ints, floats) for y in item.content]
+        return values if item.kind is Kind.LIST else tuple(values)
+    if item.kind is Kind.ARRAY:
+        a = arrays[item.content]
         return a[()] if a.ndim == 0 else a
     return value(item, arrays)
 
@@ -84,7 +85,8 @@ def _read(item, arrays, ints, floats):
 @functools.lru_cache(4096)
 def _parsed(call: str):
     """(class of the generator, method, positional arguments, keyword arguments). ValueError for what isn't a draw."""
-    cls, method, args, kwargs = ast.literal_eval(call)
+    cls, method, *given = ast.literal_eval(call)
+    args, kwargs = arguments_of(*given)
     cls = next((c for c in CLASSES if c.__name__ == cls), None)
     if cls is None or method not in METHODS[cls]:
         raise ValueError(f"{method} is not a draw that graphs make")
@@ -107,24 +109,26 @@ def _nobodys(cls):
 def _sampled(cls, method: str, given: str, shapes: tuple):
     """What a call gives with arrays of these (name of the parameter, shape, dtype) made up."""
     arrays = [MADE_UP.get(name, np.ones)(shape).astype(dtype) for name, shape, dtype in shapes]
-    values = {name: _read(item, arrays, (), ()) for name, item in ast.literal_eval(given)}
+    values = {name: _read(as_literal(item), arrays, (), ()) for name, item in ast.literal_eval(given)}
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
         return getattr(_nobodys(cls), method)(**values)
 
 
-def _sizes(item, ints) -> tuple | None:
+def _sizes(item: Literal | None, ints) -> tuple | None:
     """The value of ``size``, where it is one that the rules understand."""
-    if item is None or item == ("v", None):
+    if item is None or item == NONE:
         return None
-    if item[0] in "lt":
-        out = [_sizes(y, ints) for y in item[1]]
+    if item.kind in CONTAINERS:
+        out = [_sizes(y, ints) for y in item.content]
         return tuple(n for part in out for n in part)
-    value = ints[item[1]] if item[0] == "i" else item[1] if item[0] == "v" else item[2] if item[0] == "s" else None
-    if not is_int(value) or value < 0:
+    size = ints[item.content] if item.kind is Kind.VARYING_INT else None
+    if item.kind in (Kind.VALUE, Kind.SCALAR):
+        size = value(item, ()) if item.kind is Kind.VALUE else item.content[1]
+    if not is_int(size) or size < 0:
         raise TypeError("the shape of what is drawn depends on values, or is none")
-    return (value,)
+    return (size,)
 
 
 def _described(call: str, arrays, ints) -> tuple[tuple, np.dtype, type]:
@@ -133,18 +137,18 @@ def _described(call: str, arrays, ints) -> tuple[tuple, np.dtype, type]:
     if method in ("rand", "randn"):
         if kwargs:
             raise TypeError(f"{method}() takes no keyword arguments")
-        return _sizes(("t", args), ints), np.dtype(np.float64), np.ndarray if args else float
+        return _sizes(Literal(Kind.TUPLE, args), ints), np.dtype(np.float64), np.ndarray if args else float
     if method == "seed":
         return (), np.dtype(np.int64), type(None)
     given = _signature(cls, method).bind(*args, **kwargs).arguments
     if "out" in given:
         raise TypeError(f"{method} with out=")
 
-    def shape_of(item: tuple) -> tuple[int, ...] | None:
-        return tuple(arrays[item[1]].shape) if item[0] == "a" else None
+    def shape_of(item: Literal) -> tuple[int, ...] | None:
+        return tuple(arrays[item.content].shape) if item.kind is Kind.ARRAY else None
 
-    def dtype_of(item: tuple) -> np.dtype:
-        a = arrays[item[1]]
+    def dtype_of(item: Literal) -> np.dtype:
+        a = arrays[item.content]
         return a.dtype if isinstance(a, np.ndarray) else np.dtype(a.dtype.np)
 
     size = _sizes(given.get("size"), ints)
@@ -157,9 +161,9 @@ def _described(call: str, arrays, ints) -> tuple[tuple, np.dtype, type]:
         raise TypeError(f"{method} of this")
     if method == "choice":
         of = shape_of(given["a"]) or ()
-        axis = given.get("axis", ("v", 0))[1]
+        axis = given.get("axis", Literal(Kind.VALUE, 0)).content
         if (
-            given["a"][0] in "lt"
+            given["a"].kind in CONTAINERS
             or (len(of) > 1 and cls is np.random.RandomState)
             or not -max(len(of), 1) <= axis < max(len(of), 1)
         ):
@@ -172,20 +176,21 @@ def _described(call: str, arrays, ints) -> tuple[tuple, np.dtype, type]:
     made = {name: item for name, item in given.items() if name != "size"}
     shapes, known = [], {}
     for name, item in made.items():
-        if item[0] == "a":
-            shapes.append((name, tuple(int(n) for n in arrays[item[1]].shape), dtype_of(item).str))
-            item = ("a", len(shapes) - 1)
-        elif item[0] in "if":  # a parameter that varies: its rule is that of an array without dimensions
-            shapes.append((name, (), "<i8" if item[0] == "i" else "<f8"))
-            item = ("a", len(shapes) - 1)
-        elif item[0] in "lt" and any(y[0] not in "vs" for y in item[1]):
+        if item.kind is Kind.ARRAY:
+            shapes.append((name, tuple(int(n) for n in arrays[item.content].shape), dtype_of(item).str))
+            item = Literal(Kind.ARRAY, len(shapes) - 1)
+        # A parameter that varies: its rule is that of an array without dimensions.
+        elif item.kind in (Kind.VARYING_INT, Kind.VARYING_FLOAT):
+            shapes.append((name, (), "<i8" if item.kind is Kind.VARYING_INT else "<f8"))
+            item = Literal(Kind.ARRAY, len(shapes) - 1)
+        elif item.kind in CONTAINERS and any(y.kind not in (Kind.VALUE, Kind.SCALAR) for y in item.content):
             raise TypeError(f"{method} with a list of values that are known later")
         known[name] = item
     few = size is not None and not any(
         shape for name, shape, _ in shapes if name not in ("pvals", "cov", "mean", "alpha", "colors")
     )
     if size is not None:
-        known["size"] = ("t", [("v", 1 if few else int(n)) for n in size])
+        known["size"] = Literal(Kind.TUPLE, [Literal(Kind.VALUE, 1 if few else int(n)) for n in size])
     try:
         out = _sampled(cls, method, repr(list(known.items())), tuple(shapes))
     except Exception as e:
@@ -291,7 +296,8 @@ draw.override("prepared", _prepared)
 )  # fmt: skip
 def generator(arrays: Sequence[np.ndarray], ints: Sequence[int], call: str) -> np.ndarray:
     """The table of a new generator: ``default_rng(...)``, ``RandomState(...)`` or that of a bit generator."""
-    name, args, kwargs = ast.literal_eval(call)
+    name, *given = ast.literal_eval(call)
+    args, kwargs = arguments_of(*given)
     values = [_read(item, arrays, ints, ()) for item in args]
     made = MAKERS[name](*values, **{k: _read(item, arrays, ints, ()) for k, item in kwargs.items()})
     if isinstance(made, BIT_GENERATORS):

@@ -32,7 +32,7 @@ from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..core.tensor import Tensor
-from .literals import literal, value
+from .literals import CONTAINERS, NONE, Kind, Literal, arguments_of, holds_arrays, literal, value
 
 __all__ = [
     "FUNCTIONS_BY_MODULE",
@@ -98,7 +98,8 @@ LARGEST_SAMPLE = 1 << 24  # elements of made-up arrays
 @functools.lru_cache(4096)
 def _parsed(call: str):
     """(function, its positional arguments, its keyword arguments) of a call's text. ValueError for a function that isn't in the table."""
-    module, name, args, kwargs = ast.literal_eval(call)
+    module, name, *given = ast.literal_eval(call)
+    args, kwargs = arguments_of(*given)
     head, _, method = name.partition(".")
     f = getattr(importlib.import_module(module), head)
     if isinstance(f, np.ufunc) and module in ("numpy", "scipy.special") and method in ("", *UFUNC_METHODS):
@@ -271,7 +272,7 @@ def _prepared(template: list) -> Callable | None:
     """How a graph calls it, see ``EagerCall``: what doesn't change between calls is read once (csrc/runtime/numpy_call.c)."""
     slots, call = template
     f, args, kwargs = _parsed(call)
-    if args and args[0][0] == "a":
+    if args and args[0].kind is Kind.ARRAY:
         f = METHODS_BEHIND.get(f, f)
     read = [_reader(item) for item in args]
     named = {name: _reader(item) for name, item in kwargs.items()}
@@ -315,24 +316,25 @@ def prepared_call(slots, f, args, kwargs, expect, plainly, writes=False) -> Call
     return _runtime.NumpyCall(f, arguments, sources, tuple(kwargs), places, _ALL_CAUGHT, expect, plainly)
 
 
-_COPY = -3
-"""Where an argument of ``_runtime.NumpyCall`` comes from: it is a copy of the first array, and the result."""
+_KNOWN, _MADE, _COPY = -1, -2, -3
+"""Where an argument of ``_runtime.NumpyCall`` comes from, if it isn't an array: it is known, it is called with the arrays, it is a copy of the first
+array and the result."""
 
 
-def _argument(item) -> tuple[int, Any]:
+def _argument(item: Literal) -> tuple[int, Any]:
     """Where an argument comes from and what it is, as ``_runtime.NumpyCall`` takes them."""
-    if item[0] == "a":
-        return item[1], None
+    if item.kind is Kind.ARRAY:
+        return item.content, None
     reader = _reader(item)
-    known = None if "'a'" in repr(item) or "'o'" in repr(item) else reader(())
-    return (-2, reader) if known is None and item != ("v", None) or type(known) is list else (-1, known)
+    known = None if holds_arrays(item) else reader(())
+    return (_MADE, reader) if known is None and item != NONE or type(known) is list else (_KNOWN, known)
 
 
-def _reader(item) -> Callable:
+def _reader(item: Literal) -> Callable:
     """An argument from the arrays: :func:`value` of this literal."""
-    if item[0] == "a":
-        return operator.itemgetter(item[1])
-    if "'a'" in repr(item) or "'o'" in repr(item):
+    if item.kind is Kind.ARRAY:
+        return operator.itemgetter(item.content)
+    if holds_arrays(item):
         return functools.partial(value, item)
     known = value(item, ())
     return (lambda arrays: list(known)) if type(known) is list else lambda arrays: known
@@ -387,7 +389,7 @@ def text_of(module: str, name: str, args: tuple, kwargs: dict, outs=None) -> tup
     return arrays, repr((module, name, positional, given))
 
 
-def _written(item):
-    if item[0] in ("a", "o"):
-        return ("o", item[1])
-    return (item[0], [_written(i) for i in item[1]]) if item[0] in ("t", "l") else item
+def _written(item: Literal) -> Literal:
+    if item.kind is Kind.ARRAY:
+        return Literal(Kind.WRITTEN, item.content)
+    return Literal(item.kind, [_written(i) for i in item.content]) if item.kind in CONTAINERS else item

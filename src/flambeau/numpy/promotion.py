@@ -30,7 +30,7 @@ __all__ = [
 
 aten = namespace("aten")
 can_cast = np.can_cast
-_HALF = repr(("numpy", "positive", [("a", 0)], {"dtype": ("d", "<f2"), "casting": ("v", "unsafe")}))
+_HALF = repr(("numpy", "positive", [("array", 0)], {"dtype": ("dtype", "<f2"), "casting": ("value", "unsafe")}))
 _LIKE = {"int": 2, "float": 2.0, "bool": True}  # a number of the kind, which promotion takes for it
 
 

@@ -22,7 +22,7 @@ from ..core.operator import namespace
 from ..core.tensor import Tensor
 from ..dynamo.numpy.numpy_bridge import ufunc_methods
 from .graph_calls import prepared_call, run_telling
-from .literals import literal, value
+from .literals import arguments_of, literal, value
 from .promotion import is_tensor
 from .table import METHODS, UFUNCS, implements
 
@@ -54,7 +54,8 @@ def written(arrays: Sequence[np.ndarray], call: str) -> np.ndarray:
 @functools.lru_cache(1024)
 def _parsed(call: str):
     """(function, the positional arguments behind the array, the keyword arguments) of a call's text."""
-    name, args, kwargs = ast.literal_eval(call)
+    name, *given = ast.literal_eval(call)
+    args, kwargs = arguments_of(*given)
     return _FUNCTIONS.get(name) or getattr(np, name).at, args, kwargs
 
 

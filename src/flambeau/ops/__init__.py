@@ -13,7 +13,7 @@ from ..core.operator import namespace as _namespace
 from . import family_index as _index
 from . import out_forms, scalars, scalars_special  # noqa: F401
 from .creation import factories
-from .indexing import by_tensors, gather_scatter
+from .indexing import gather_scatter, reads_by_tensors, writes_by_tensors
 from .linear_algebra import products
 from .pointwise import arithmetic, comparison, elementary
 from .random import draws
@@ -24,8 +24,8 @@ from .shapes import copying, joining, rearranging, reinterpret, sizes, views
 EAGER = frozenset(
     module.__name__.removeprefix(f"{__name__}.")
     for module in (
-        *(arithmetic, comparison, elementary, factories, by_tensors, gather_scatter, products, draws, basic),
-        *(copying, joining, rearranging, reinterpret, sizes, views),
+        *(arithmetic, comparison, elementary, factories, reads_by_tensors, writes_by_tensors, gather_scatter),
+        *(products, draws, basic, copying, joining, rearranging, reinterpret, sizes, views),
     )
 )
 

@@ -3,56 +3,76 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ...base.expr import Symbol, Var, coefficient, const, terms
+from ...base.records import slotted
 from .values import loaded_atoms
 
 __all__ = ["apart", "once_each"]
 
 
+@slotted
+class _Range:
+    """What an index of a loop nest may be: ``invariant`` plus a number from ``least`` to ``greatest``."""
+
+    least: int
+    greatest: int
+    spacing: int
+    """All its numbers differ by a multiple of this; 0: there is one."""
+    invariant: tuple
+    """Summands (symbol, coefficient) that are the same for all iterations."""
+
+
+@slotted
+class _Travel:
+    """How an index goes along one loop."""
+
+    stride: Any
+    extent: Any
+
+
 def apart(a, b) -> bool:
     """Whether two indices have no value in common, whatever the values of loop variables are. False for one that isn't known (None)."""
     first, second = _range(a), _range(b)
-    if first is None or second is None or first[3] != second[3]:
+    if first is None or second is None or first.invariant != second.invariant:
         return False
-    (lo, hi, step, _), (low, high, other, _) = first, second
-    if hi < low or high < lo:
+    if first.greatest < second.least or second.greatest < first.least:
         return True
-    common = math.gcd(step, other)
-    return common > 1 and (lo - low) % common != 0
+    common = math.gcd(first.spacing, second.spacing)
+    return common > 1 and (first.least - second.least) % common != 0
 
 
-def _range(index) -> tuple[int, int, int, tuple] | None:
-    """(least value, greatest, what all differ by a multiple of; 0 for a single value, summands that are the same for all iterations) of an index,
-    None where it has parts that are loaded, or loop variables of unknown extent."""
+def _range(index) -> _Range | None:
+    """None where the index has parts that are loaded, or loop variables of unknown extent."""
     if index is None or type(const(index)) is not int:
         return None
-    lo = hi = const(index)
-    step = 0
-    same = []
+    least = greatest = const(index)
+    spacing = 0
+    invariant = []
     for atom, c in terms(index):
         if isinstance(atom, Symbol):
-            same.append((atom, c))
+            invariant.append((atom, c))
             continue
         if not isinstance(atom, Var) or type(atom.extent) is not int or type(c) is not int:
             return None
         reach = c * (atom.extent - 1)
-        lo, hi, step = lo + min(reach, 0), hi + max(reach, 0), math.gcd(step, c)
-    return lo, hi, step, tuple(same)
+        least, greatest, spacing = least + min(reach, 0), greatest + max(reach, 0), math.gcd(spacing, c)
+    return _Range(least, greatest, spacing, tuple(invariant))
 
 
 def once_each(loops, index) -> bool:
     """Whether no two iterations of a nest of loops have the same index."""
-    apart_by = [(coefficient(index, v), v.extent) for v in loops if v.extent != 1]
-    if any(type(c) is not int for c, _ in apart_by) or loaded_atoms(index):
+    travels = [_Travel(coefficient(index, v), v.extent) for v in loops if v.extent != 1]
+    if any(type(t.stride) is not int for t in travels) or loaded_atoms(index):
         return False
-    if len(apart_by) == 1:
-        return apart_by[0][0] != 0
-    if any(type(n) is not int for _, n in apart_by):
+    if len(travels) == 1:
+        return travels[0].stride != 0
+    if any(type(t.extent) is not int for t in travels):
         return False
     reach = 0
-    for c, n in sorted((abs(c), n) for c, n in apart_by):
-        if c <= reach:
+    for t in sorted(travels, key=lambda t: (abs(t.stride), t.extent)):
+        if abs(t.stride) <= reach:
             return False
-        reach += c * (n - 1)
+        reach += abs(t.stride) * (t.extent - 1)
     return True

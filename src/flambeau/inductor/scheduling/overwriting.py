@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any
 
 from ...base.enums import Out
+from ...base.records import slotted
 from ..ir.index_ranges import apart, once_each
 from ..ir.nodes import BufferKind, ExternCall, dense_strides, loads, stores
 from ..ir.values import loaded_atoms, walk
@@ -33,6 +34,25 @@ def overwrite(lowering, steps: list, output_aliases: dict[int, int]) -> tuple[se
             lowering.buffers[name].kind = BufferKind.OUTPUT  # it has no memory of its own
     steps[:] = [s for s in found.steps if not any(s is c for c in found.left_out)]
     return done, found.over
+
+
+@slotted
+class _State:
+    """Contents that an input's memory has for a while: a buffer that begins as a copy of the contents before."""
+
+    buffer: str
+    copied_at: int
+    """The step that makes the copy."""
+
+
+@slotted
+class _Written:
+    """Elements that a step has stored into a state."""
+
+    level: int
+    """Which state of the input that is, from 1 on."""
+    index: Any
+    """None: somewhere."""
 
 
 class _Overwriting:
@@ -82,22 +102,22 @@ class _Overwriting:
             self.over[a.name] = b.name
             return True
         states = self._states(a, b)
-        if not states or self.last_replay >= states[0][1]:
+        if not states or self.last_replay >= states[0].copied_at:
             return False
         if not self._finds_nothing_written(states, b.name):
             before = self.steps
-            self._take(self._reads_forward(states[0][1], b.name))
+            self._take(self._reads_forward(states[0].copied_at, b.name))
             states = self._states(a, b)
             if not states or not self._finds_nothing_written(states, b.name):
                 self._take(before)
                 return False
-        copies = [first for _, first in states]
-        writing = {i for name, _ in states for i in self.using[name] if name in self._stores(i)}.difference(copies)
+        copies = [s.copied_at for s in states]
+        writing = {i for s in states for i in self.using[s.buffer] if s.buffer in self._stores(i)}.difference(copies)
         if not self._errors_come_before(writing, copies):
             return False
-        for name, first in states:
-            self.over[name] = b.name
-            self.left_out.append(self.steps[first])
+        for state in states:
+            self.over[state.buffer] = b.name
+            self.left_out.append(self.steps[state.copied_at])
         return True
 
     def _errors_come_before(self, writing, copies=()) -> bool:
@@ -131,19 +151,19 @@ class _Overwriting:
         order = [*range(start), *sorted(moved), *(i for i in range(start, len(self.steps)) if i not in moved)]
         return [self.steps[i] for i in order]
 
-    def _states(self, a, b) -> list[tuple[str, int]]:
-        """(buffer, the step that copies the contents before into it) of each state of ``b``'s contents, the last of which is ``a``; empty
-        where one isn't such a copy, or is written after the next has begun."""
-        out: list[tuple[str, int]] = []
+    def _states(self, a, b) -> list[_State]:
+        """The states of ``b``'s contents, the last of which is ``a``; empty where one isn't a copy of the contents before, or is written after
+        the next has begun."""
+        out: list[_State] = []
         now = a
         while now is not b:
             using = self.using.get(now.name, ())
             if not using or not _in_one_pass(self.steps[using[0]]):
                 return []
-            if out and any(i > out[-1][1] and now.name in self._stores(i) for i in using):
+            if out and any(i > out[-1].copied_at and now.name in self._stores(i) for i in using):
                 return []
             source = _copied(self.steps[using[0]], now.name)
-            out.append((now.name, using[0]))
+            out.append(_State(now.name, using[0]))
             before = b if source == b.name else self.lowering.buffers.get(source)
             if before is None or not _alike(before, b):
                 return []
@@ -156,26 +176,26 @@ class _Overwriting:
         step = self.steps[i]
         return set(stores(step)) if isinstance(step, ExternCall) else set(self.accesses(i)[0])
 
-    def _finds_nothing_written(self, states: list[tuple[str, int]], source: str) -> bool:
+    def _finds_nothing_written(self, states: list[_State], source: str) -> bool:
         """Whether each read of a state finds elements that nothing has written into a later one by then; its own step may do that right behind."""
-        level = {source: 0, **{name: k for k, (name, _) in enumerate(states, 1)}}
-        copies = {first for _, first in states}
-        written: list[tuple[int, Any]] = []
-        for i in range(states[0][1] + 1, len(self.steps)):
+        level = {source: 0, **{s.buffer: k for k, s in enumerate(states, 1)}}
+        copies = {s.copied_at for s in states}
+        written: list[_Written] = []
+        for i in range(states[0].copied_at + 1, len(self.steps)):
             step = self.steps[i]
             if i in copies:
                 continue
             if isinstance(step, ExternCall):
                 read = [level[name] for name in loads(step) if name in level]
-                if any(k > least for least in read for k, _ in written):
+                if any(w.level > least for least in read for w in written):
                     return False
-                written += [(level[name], None) for name in stores(step) if name in level]
+                written += [_Written(level[name], None) for name in stores(step) if name in level]
                 continue
             nodes, indices = self.accesses(i)
-            stored = [(level[n.buffer], n.index) for name in level for n in nodes.get(name, ())]
+            stored = [_Written(level[n.buffer], n.index) for name in level for n in nodes.get(name, ())]
             for name in level.keys() & set(step.args):
                 later = [n for other in level if level[other] > level[name] for n in nodes.get(other, ())]
-                before = [index for k, index in written if k > level[name]]
+                before = [w.index for w in written if w.level > level[name]]
                 if name not in nodes and name not in indices:
                     return False
                 for index in indices.get(name, ()):

@@ -268,31 +268,33 @@ def binary(tx, fn, a: Variable, b: Variable) -> Variable:
 
 
 def _literal(tx, v: Variable, arrays: list, dtypes: list, scalars: list):
+    """An argument as numpy/literals.py has it."""
+    Kind, Literal = of_numpy().Kind, of_numpy().Literal
     v = tx.realize(v)
     if isinstance(v, ByteArrayVariable):
         if v.scalar:
             scalars.append(len(arrays))
         arrays.append(v.bytes)
         dtypes.append(of_numpy().dtype_literal(v.dtype))
-        return ("a", len(arrays) - 1)
+        return Literal(Kind.ARRAY, len(arrays) - 1)
     if isinstance(v, NumpyNdarrayVariable) and not isinstance(v, NumberVariable):
         arrays.append(TensorVariable(v.node, v.val))
         dtypes.append(None)
-        return ("a", len(arrays) - 1)
+        return Literal(Kind.ARRAY, len(arrays) - 1)
     if isinstance(v, ListVariable | TupleVariable):
-        return (
-            "l" if v.python_type() is list else "t",
+        return Literal(
+            Kind.LIST if v.python_type() is list else Kind.TUPLE,
             [_literal(tx, e, arrays, dtypes, scalars) for e in v.items(tx)],
         )
     if not v.can_constant():
         unsupported("numpy", f"{v!r} beside an array of text, dates or records", "It is no argument of a graph's call.")
     x = v.as_constant()
     if x is str or x is bytes:
-        return ("v", x.__name__)
+        return Literal(Kind.VALUE, x.__name__)
     if isinstance(x, np.dtype) and x.names is not None:
-        return ("r", of_numpy().dtype_literal(x))
+        return Literal(Kind.FIELDS, of_numpy().dtype_literal(x))
     if isinstance(x, (np.datetime64, np.timedelta64)):
-        return ("w", x.dtype.str, int(x.view("i8")))
+        return Literal(Kind.DATE, (x.dtype.str, int(x.view("i8"))))
     try:
         return of_numpy().literal(x, [])
     except TypeError as e:
