@@ -60,7 +60,29 @@ def last_value(a, out):
     return t, i
 
 
-SPREAD = [rows, stencil, own_rows, columns, shifted, last_value]
+def symmetric(a, out):
+    n = min(a.shape)
+    for i in range(n):
+        a[i, i:n] = out[i:n] * i
+        a[i:n, i] = a[i, i:n]
+
+
+def below_the_diagonal(a, out):
+    n = min(a.shape)
+    for i in range(1, n):
+        a[:i, i] = out[:i] * i
+        a[i, :i] = a[:i, i] + a[i, i]
+
+
+def two_dimensions_after_the_turn(a, out):
+    for i in range(min(a.shape) - 1):
+        a[i + 1 :, i] = out[i] + i
+        a[i, i + 1 :] -= out[i]
+
+
+SPREAD = [
+    rows, stencil, own_rows, columns, shifted, last_value, symmetric, below_the_diagonal, two_dimensions_after_the_turn,
+]  # fmt: skip
 
 
 def carried(a, out):
@@ -107,7 +129,31 @@ def transposed(a, out):
         a.T[i] += a[i, 0] * 0.1
 
 
-NOT = [carried, neighbours, one_place, by_index, from_the_end, leaves, both_dimensions, transposed]
+def symmetric_from_before(a, out):
+    n = min(a.shape)
+    for i in range(1, n):
+        a[i, i - 1 : n] = out[i] + i
+        a[i - 1 : n, i] += a[i, i - 1 : n]
+
+
+def smaller_and_larger(a, out):
+    n = min(a.shape)
+    for i in range(n):
+        a[i, i:n] = out[i] + i
+        a[i, :i] += a[:i, i]
+
+
+def from_a_number(a, out):
+    n = min(a.shape)
+    for i in range(n):
+        a[i, 2:n] = out[i] + i
+        a[2:n, i] += a[i, 2:n]
+
+
+NOT = [
+    carried, neighbours, one_place, by_index, from_the_end, leaves, both_dimensions, transposed, symmetric_from_before,
+    smaller_and_larger, from_a_number,
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -127,6 +173,19 @@ def texts(monkeypatch):
 def test_what_is_spread(f, texts):
     check(f, R.randn(N, 60), R.rand(N, 60) if f in (stencil, own_rows, columns) else R.rand(N))
     assert [("KERNEL.turns" in t) for t in texts] == [f in SPREAD] * len(texts) and texts
+
+
+def test_errors_of_memory_do_not_keep_turns_in_order(texts):
+    """After something that can't be done twice: with arrays of its own, which there may be no memory for, and sizes that are seen to be equal."""
+
+    def f(a, out):
+        a *= 2.0
+        n = a.shape[1]
+        for i in range(n - 1):
+            out[i + 1 : n, i] = out[i, i + 1 : n] = a[:, i] @ a[:, i + 1 : n]
+
+    check(f, R.randn(30, 90), np.zeros((90, 90)))
+    assert all("KERNEL.turns" in t for t in texts) and texts
 
 
 def test_results_do_not_depend_on_the_number_of_threads():

@@ -18,6 +18,7 @@ from ..inductor.assembly.instructions import Operand, ParameterOperand, integer
 from . import arithmetic, complexes
 from . import bounds as between
 from .arithmetic import cast, loop_dtypes
+from .dependence import facts
 from .emitter import BOOL, FEW, I64, Emitter, constant
 from .values import Array, ArrayView, Declined, Expression, Known, Scalar, Size, Slice, Tuple, known
 
@@ -176,7 +177,9 @@ def subscript(e: Emitter, view: ArrayView, key) -> ArrayView | Scalar:
     offset: Size = 0
     sizes: list[Size] = []
     strides: list[Size] = []
-    d, turn = 0, set(view.turn)
+    d = 0
+    indices: dict[int, Scalar] = {}
+    slices: dict[int, Slice] = {}  # that go up
     for k in keys:
         if isinstance(k, Known) and k.value is None:
             sizes.append(1)
@@ -187,7 +190,7 @@ def subscript(e: Emitter, view: ArrayView, key) -> ArrayView | Scalar:
         n, s = view.sizes[d], view.strides[d]
         if isinstance(k, Scalar):
             offset = e.add(offset, e.mul(_index(e, k, n, d), s))
-            turn |= _turn(view, d, k)
+            indices[d] = k
         elif isinstance(k, Slice):
             step = 1 if isinstance(k.step, Known) else _step(e, k.step)
             if known(step) is not None and known(step) < 0:
@@ -198,6 +201,7 @@ def subscript(e: Emitter, view: ArrayView, key) -> ArrayView | Scalar:
                 d += 1
                 continue
             start, length = _inner(e, k, n) or _between(e, k, n)
+            slices[d] = k
             if isinstance(k.start, Scalar) and getattr(k.stop, "sum_of", None) == (k.start.v, step):
                 e.ones.add(length)
             if step != 1:
@@ -210,9 +214,8 @@ def subscript(e: Emitter, view: ArrayView, key) -> ArrayView | Scalar:
         d += 1
     sizes += view.sizes[d:]
     strides += view.strides[d:]
-    out = replace(
-        view, ptr=e.at(view.ptr, offset), sizes=tuple(sizes), strides=tuple(strides), whole=None, turn=frozenset(turn)
-    )
+    turn = view.turn if view.whole is None else view.turn | facts(indices, slices)
+    out = replace(view, ptr=e.at(view.ptr, offset), sizes=tuple(sizes), strides=tuple(strides), whole=None, turn=turn)
     return out if sizes else load(e, out, ())
 
 
@@ -228,13 +231,6 @@ def _step(e: Emitter, s) -> Size:
             e.cmp("sgt", v, 0), "RuntimeError", f"a slice of a compiled loop goes down, or nowhere{arithmetic.INSTEAD}"
         )
     return v
-
-
-def _turn(view: ArrayView, d: int, k: Scalar) -> set[tuple[int, int]]:
-    """What an index tells of the turn of the outermost loop to which the elements belong, see ArrayView."""
-    if view.whole is None or k.turn is None or k.bounds is None or k.bounds[0] < 0:
-        return set()
-    return {(d, k.turn)}
 
 
 def address(e: Emitter, view: ArrayView, indices) -> Operand:
@@ -474,11 +470,9 @@ def store_element(e: Emitter, view: ArrayView, key, value: Scalar) -> None:
         assign(e, subscript(e, view, key), value)
         return
     offset: Size = 0
-    turn = set(view.turn)
     for d, (k, n, s) in enumerate(zip(keys, view.sizes, view.strides)):
         offset = e.add(offset, e.mul(_index(e, k, n, d), s))
-        turn |= _turn(view, d, k)
-    e.touch(replace(view, turn=frozenset(turn)))
+    e.touch(view if view.whole is None else replace(view, turn=view.turn | facts(dict(enumerate(keys)), {})))
     e.store(e.at(view.ptr, offset), view.dtype, arithmetic.stored(e, value, view.dtype), view.origins)
 
 

@@ -43,6 +43,7 @@ LIMBO, CODE, SHARED = (Operand(f"%{name}", llvm.PTR) for name in ("limbo", "code
 CLEANUP, EXIT = label("cleanup"), label("exit")
 _PLACES = [llvm.constant(llvm.I32, k) for k in (0, 1)]
 _ROUNDED = frozenset(("fadd", "fsub", "fmul", "fdiv"))
+_COUNTING = frozenset(("add", "sub", "mul"))
 _FAST = "reassoc nsz arcp contract"  # nans and infinities stay what they are
 
 
@@ -63,8 +64,28 @@ class Arithmetic(Code):
         super().__init__(names, out)
         self.fast = fast
 
+        # What integers have been computed to in the code that always runs before this, by operation and operands.
+        self.computed: dict[tuple, Instruction] = {}
+
     def op(self, operation: str, x: Given, y: Given, flags: str = "") -> Instruction:
-        return super().op(operation, x, y, _FAST if self.fast and operation in _ROUNDED else flags)
+        """Sizes and places that are computed again are the same operand, so that equal sizes need no check."""
+        if operation not in _COUNTING:
+            return super().op(operation, x, y, _FAST if self.fast and operation in _ROUNDED else flags)
+        given = [v if isinstance(v, Operand) else integer(v) for v in (x, y)]
+        key = operation, flags, *((v.type, v.text) for v in given)
+        found = self.computed.get(key)
+        if found is None:
+            found = self.computed[key] = super().op(operation, x, y, flags)
+        return found
+
+    def label(self, name: Operand) -> None:
+        """Another way may lead here."""
+        self.computed = {}
+        super().label(name)
+
+    def go_on(self, name: Operand) -> None:
+        """A label to which all ways lead through the code before it."""
+        super().label(name)
 
 
 @slotted(frozen=False)
@@ -125,6 +146,7 @@ class Emitter(Arithmetic):
         def back() -> None:
             for made, n in lists:
                 del made[n:]
+            self.computed = {}
             self.inside, self.group, self.nest, self.expecting, self.rare, self.copies = loops
 
         return back
@@ -379,6 +401,7 @@ class Emitter(Arithmetic):
         total = self.op("add", self.read(llvm.I64, work), n)
         self.write(total, work)
         ask, stop, on = self.new_label(), self.new_label(), self.new_label()
+        computed = self.computed
         self.branch(self.cmp("ugt", total, WORK), ask, on, RARELY)
         self.label(ask)
         self.write(0, work)
@@ -390,7 +413,8 @@ class Emitter(Arithmetic):
         asked = self.cmp("ne", signal, 0)
         self.write(self.to("sext", asked, llvm.I64), CODE)
         self.jump(CLEANUP)
-        self.label(on)
+        self.computed = computed
+        self.go_on(on)
 
     # -- calls, errors --
     def external(self, name: str, result: Type, *args: Operand) -> Operand:
@@ -427,7 +451,7 @@ class Emitter(Arithmetic):
             block.write(v, place)
         block.write(number, CODE)
         block.jump(CLEANUP)
-        self.label(on)
+        self.go_on(on)
 
     def error(self, kind: str, text: str) -> int:
         """The number of an error."""
@@ -448,7 +472,7 @@ class Emitter(Arithmetic):
                     yield tuple(map(integer, indices))
                 self.copies //= few
                 return
-        outer = self.group
+        outer, computed = self.group, self.computed
         rare, parallel = parallel and self.rare, parallel and not self.rare
         if not self.inside and sizes:
             many: Size = 1
@@ -474,6 +498,8 @@ class Emitter(Arithmetic):
         self.nest = around
         if nest is not None:
             nest.close(sizes, opened[0].first, opened[0].test)
+        if sizes:
+            self.computed = computed
 
     def _open(self, n: Size) -> _Opened:
         """Write the head of one loop."""
@@ -512,6 +538,7 @@ class Emitter(Arithmetic):
             write()
             return
         yes, no, on = self.new_label(), self.new_label(), self.new_label()
+        computed = self.computed
         self.branch(holds, yes, no)
         self.label(yes)
         self.expecting = True
@@ -524,6 +551,7 @@ class Emitter(Arithmetic):
         self.rare = outer
         self.jump(on)
         self.label(on)
+        self.computed = computed
 
     def result(self, value: Scalar) -> None:
         """Give a number back in the next slot of ``out``."""

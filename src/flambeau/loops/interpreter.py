@@ -479,7 +479,7 @@ class Interpreter:
             return "it may be left before its end"
         if not self.iteration.alike:
             return "a variable changes its type in the first turn"
-        if not self.inputs.rerunnable:
+        if not self.inputs.rerunnable and any(kind != "MemoryError" for kind, _ in e.errors):
             return "something before it can't be done twice, should it end with an error"
         for name in sorted(self.carried):
             if isinstance(self._carried_type(name), PerhapsType):

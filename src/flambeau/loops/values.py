@@ -11,6 +11,7 @@ from ..base.records import replace, slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import ConstantOperand, Operand, ParameterOperand, Type
 from . import bounds as between
+from .dependence import TurnIndex
 
 __all__ = [
     "Array",
@@ -176,8 +177,8 @@ class Array:
 class ArrayView:
     """Elements in memory: address of the first, sizes and byte strides. ``origins``: the operands (by
     number) and the places in the code (as text) whose memory it may be. ``owner``: the buffer that has to be kept for it, or None for
-    memory that outlives the loop. ``whole``: the number of the operand that it is, when it is all of it. ``turn``: (dimension of the operand, how
-    much its index there exceeds that of the outermost loop) where that is known of all its elements."""
+    memory that outlives the loop. ``whole``: the number of the operand that it is, when it is all of it. ``turn``: what is known of the turn of
+    the outermost loop that all its elements belong to."""
 
     ptr: Operand
     dtype: np.dtype
@@ -186,7 +187,7 @@ class ArrayView:
     origins: frozenset
     owner: Operand | None = None
     whole: int | None = None
-    turn: frozenset[tuple[int, int]] = frozenset()
+    turn: frozenset[TurnIndex] = frozenset()
 
     @property
     def ndim(self) -> int:
