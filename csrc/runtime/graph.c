@@ -687,9 +687,11 @@ static PyMethodDef graph_methods[] = {
      "freed after its last use, and outputs get memory when "
      "they are made."},
     {"array_result", flb_array_result, METH_VARARGS,
-     "array_result(output, scalar) -> a call of the graph that gives this output alone, as an ndarray, or as "
-     "a "
-     "scalar of NumPy; None where the output isn't memory that the call fills"},
+     "array_result(outputs, forms, flags, packed) -> a call of the graph that gives these outputs in these "
+     "forms "
+     "(enums.Form), as a tuple if packed; flags: of each the output that tells whose number it is, or -1. "
+     "None "
+     "where an output isn't memory that the call fills"},
     {NULL},
 };
 

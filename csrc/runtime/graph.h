@@ -186,8 +186,19 @@ PyObject *flb_graph_consume(PyObject *self, PyObject *list);
 PyObject *flb_native_call_of(PyObject *callable);
 PyObject *flb_loop_arrays(PyObject *loop, PyObject *const *arrays, Py_ssize_t n);
 PyObject *flb_numpy_call(PyObject *call, PyObject *const *given, Py_ssize_t n, int plain);
-enum { ALL_OUTPUTS = -1 };
-PyObject *flb_graph_array(Graph *g, PyObject *const *args, int one); /* of as many inputs as it has */
+/* A result as a program of NumPy's has it: a FORM of an output. `flag`: the output that tells whether a
+ * number is NumPy's (0), Python's (1), or Python's integer in a float (2); -1: it has the form always. */
+typedef struct {
+    int output, form, flag;
+} Given;
+enum { MOST_WANTED = 8 };
+typedef struct {
+    int n, packed; /* packed: they are a tuple; else there is one */
+    Given items[MOST_WANTED];
+} Wanted;
+PyObject *flb_graph_given(Graph *g, PyObject *const *args,
+                          const Wanted *wanted); /* of as many inputs as it has */
+PyObject *flb_as_given(const Given *given, PyArrayObject *array, PyArrayObject *flag);
 PyObject *flb_array_result(PyObject *graph, PyObject *args);
 /* How a product is made where somebody has measured: a PRODUCT of kernels.def, plus BY_ROWS or BY_COLUMNS for
  * a piece a thread along that side. BY_SIZES: the pieces too, where it isn't ours, whose elements have the

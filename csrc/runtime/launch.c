@@ -701,10 +701,31 @@ static int is_returned(const Graph *g, int k) {
     return 0;
 }
 
-/* The list of the outputs, or the array of the output `one`. */
-static PyObject *outputs(Call *c, int one, PyObject *const *args) {
+static PyObject *given(Call *c, const Given *item) {
+    const Output *outputs = c->g->outputs;
+    PyObject *array = output_array(c, &outputs[item->output]), *flag = NULL, *value = NULL;
+    if (array && (item->flag < 0 || (flag = output_array(c, &outputs[item->flag]))))
+        value = flb_as_given(item, (PyArrayObject *)array, (PyArrayObject *)flag);
+    Py_XDECREF(array);
+    Py_XDECREF(flag);
+    return value;
+}
+
+static PyObject *all_given(Call *c, const Wanted *wanted) {
+    if (!wanted->packed) return given(c, &wanted->items[0]);
+    PyObject *tuple = PyTuple_New(wanted->n);
+    for (int i = 0; tuple && i < wanted->n; i++) {
+        PyObject *value = given(c, &wanted->items[i]);
+        if (value) PyTuple_SET_ITEM(tuple, i, value);
+        else Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+/* The list of the outputs, or what is wanted of them. */
+static PyObject *outputs(Call *c, const Wanted *wanted, PyObject *const *args) {
     Graph *g = c->g;
-    if (one != ALL_OUTPUTS) return output_array(c, &g->outputs[one]);
+    if (wanted) return all_given(c, wanted);
     PyObject *list = PyList_New(g->noutputs);
     for (int i = 0; list && i < g->noutputs; i++) {
         PyObject *value = make_output(c, &g->outputs[i], args);
@@ -715,7 +736,7 @@ static PyObject *outputs(Call *c, int one, PyObject *const *args) {
 }
 
 /* The outputs. `own`: args, when the call may drop them. */
-static PyObject *launched(Graph *g, PyObject *const *args, PyObject **own, int one) {
+static PyObject *launched(Graph *g, PyObject *const *args, PyObject **own, const Wanted *wanted) {
     Place few_places[48];
     Frame few_numbers[192];
     char *few_pointers[64];
@@ -771,7 +792,7 @@ static PyObject *launched(Graph *g, PyObject *const *args, PyObject **own, int o
         }
         goto done;
     }
-    result = outputs(&c, one, args);
+    result = outputs(&c, wanted, args);
 done:
     give(&c, INT_MAX);
     for (int i = 0; i < g->nslots; i++) Py_XDECREF(c.places[i].owner);
@@ -783,16 +804,18 @@ done:
     return result;
 }
 
-static PyObject *run(Graph *g, PyObject *const *args, PyObject **own, int one) {
-    if (!*flb_api->events) return launched(g, args, own, one);
+static PyObject *run(Graph *g, PyObject *const *args, PyObject **own, const Wanted *wanted) {
+    if (!*flb_api->events) return launched(g, args, own, wanted);
     FlbOpen open;
     flb_api->event_begin(&open, EVENT_GRAPH, g->info ? g->info : (PyObject *)Py_TYPE(g));
-    PyObject *result = launched(g, args, own, one);
+    PyObject *result = launched(g, args, own, wanted);
     flb_api->event_end(&open);
     return result;
 }
 
-PyObject *flb_graph_array(Graph *g, PyObject *const *args, int one) { return run(g, args, NULL, one); }
+PyObject *flb_graph_given(Graph *g, PyObject *const *args, const Wanted *wanted) {
+    return run(g, args, NULL, wanted);
+}
 
 PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     Graph *g = (Graph *)self;
@@ -802,7 +825,7 @@ PyObject *flb_graph_call(PyObject *self, PyObject *const *args, size_t nargsf, P
                      nargs);
         return NULL;
     }
-    return run(g, args, NULL, ALL_OUTPUTS);
+    return run(g, args, NULL, NULL);
 }
 
 PyObject *flb_graph_consume(PyObject *self, PyObject *list) {
@@ -814,7 +837,7 @@ PyObject *flb_graph_consume(PyObject *self, PyObject *list) {
     if (!own) return PyErr_NoMemory();
     for (int k = 0; k < g->ninputs; k++) own[k] = Py_NewRef(PyList_GET_ITEM(list, k));
     if (PyList_SetSlice(list, 0, g->ninputs, NULL) == 0 && (g->light || flb_graph_lifetimes(g) == 0))
-        result = run(g, own, g->light ? NULL : own, ALL_OUTPUTS);
+        result = run(g, own, g->light ? NULL : own, NULL);
     for (int k = 0; k < g->ninputs; k++) Py_XDECREF(own[k]);
     PyMem_Free(own);
     return result;

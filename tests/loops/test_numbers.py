@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
+from flambeau.dynamo import convert
 from flambeau.testing.loops import check, run, same
 
 RNG = np.random.default_rng(4)
@@ -312,3 +313,55 @@ def test_cut(cut, dtype):
         a, b = np.zeros(20, "i8"), np.zeros(20, "i8")
         same(run(compiled, x, a), run(each, x, b))
         same(a, b)
+
+
+def counted(x):
+    n = 0
+    for v in x:
+        if v > 0:
+            n += 1
+    return n
+
+
+def largest_and_place(x):
+    best, at, seen = 0.0, 0, False
+    for i in range(len(x)):
+        if x[i] > best:
+            best, at, seen = x[i], i, True
+    return best, at, seen
+
+
+def running(x):
+    out, total = np.zeros(len(x)), 0.0
+    for i in range(len(x)):
+        total += x[i]
+        out[i] = total
+    return out, total
+
+
+def rotated(z, n):
+    w = 1j
+    for k in range(n):
+        w *= z[k]
+    return w
+
+
+@pytest.mark.parametrize("x", [np.array([-1.0, 3.0, 2.0]), -np.ones(3), np.ones(3, np.float32)], ids=str)
+@pytest.mark.parametrize("fn", [counted, largest_and_place, running])
+def test_numbers_are_returned_without_tensors(fn, x, monkeypatch):
+    """Python's numbers, NumPy's scalars and those of which only data tells whose they are, alone and in a tuple with arrays: the graph makes them."""
+    torch._dynamo.reset()
+    made = []
+    giving = convert.direct_call
+    monkeypatch.setattr(convert, "direct_call", lambda code: made.append(giving(code)) or made[-1])
+    compiled = torch.compile(fn)
+    for _ in range(2):
+        same(compiled(x.copy()), fn(x))
+    assert [type(d.call.fn).__name__ for d in made] == ["ArrayResult"]
+
+
+def test_a_complex_number_is_returned():
+    z = np.exp(1j * np.arange(1.0, 4.0))
+    compiled = torch.compile(rotated)
+    for n in (3, 0):
+        same(compiled(z, n), rotated(z, n))

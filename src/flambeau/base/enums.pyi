@@ -160,6 +160,11 @@ class Out(enum.IntEnum):
     NUMBER = 3
     VALUE = 4
 
+class Form(enum.IntEnum):
+    ARRAY = 0
+    SCALAR = 1
+    NUMBER = 2
+
 class Bind(enum.IntEnum):
     SIZE = 0
     STRIDE = 1

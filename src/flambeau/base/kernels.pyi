@@ -12,6 +12,7 @@ from flambeau.base.enums import (
     Draw as Draw,
     Element as Element,
     Field as Field,
+    Form as Form,
     Lapack as Lapack,
     Library as Library,
     Op as Op,

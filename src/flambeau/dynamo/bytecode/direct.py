@@ -1,8 +1,8 @@
 """Captured code that is one call, or none: the native caller makes it without a frame (csrc/frame/frame_eval.c, ``run_direct``).
 
-The code calls the graph with arguments of the frame and returns an item of what it gives, an argument, or a constant. An item that is
-made an array goes out as one: the graph's call then makes neither the list nor the tensor. What is warned of in Python is told at the line of
-the program's frame: graphs that run any are called so where the frame is run plainly for a warning."""
+The code calls the graph with arguments of the frame and returns an item of what it gives, an argument, or a constant. Items that are
+made arrays or numbers, one or a tuple of them, go out as such: the graph's call then makes neither the list nor the tensors. What is warned
+of in Python is told at the line of the program's frame: graphs that run any are called so where the frame is run plainly for a warning."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from flambeau import _C, _frame, _runtime
+from flambeau.base.enums import Form
 from flambeau.base.records import slotted
 
 from ..numpy import numpy_bridge
@@ -122,16 +123,8 @@ def _returning(
     item = ["LOAD_FAST", "LOAD_CONST", "BINARY_SUBSCR"]
     if shape == [*item, "RETURN_VALUE"] and values[0] == result and _is_place(values[1]):
         return DirectCall(call, arguments, lasti, Returns.ITEM, values[1])
-    as_array = ["LOAD_CONST", *item, "LOAD_CONST", "CALL", "RETURN_VALUE"]
-    as_scalar = ["LOAD_CONST", *item, "CALL", "RETURN_VALUE"]
-    if shape not in (as_array, as_scalar) or values[1] != result or not _is_place(values[2]):
-        return None
-    scalar = shape == as_scalar
-    if scalar and values[0] is not numpy_bridge.to_scalar:
-        return None
-    if not scalar and (values[0] is not _C.ndarray_of or values[4] is not numpy_bridge.to_ndarray):
-        return None
-    whole = _giving_array(call, values[2], scalar)
+    given = _all_given(tail, result)
+    whole = None if given is None else _giving(call, *given)
     return None if whole is None else DirectCall(whole, arguments, lasti, Returns.RESULT)
 
 
@@ -139,10 +132,65 @@ def _is_place(x) -> bool:
     return type(x) is int and x >= 0
 
 
-def _giving_array(call: _frame.DisabledFunction, output: int, scalar: bool) -> _frame.DisabledFunction | None:
-    """The same call, giving this output as NumPy has it; None where the graph isn't native."""
+@slotted
+class Given:
+    """An output in a form of NumPy's or Python's; ``flag``: the output that tells whose number it is, -1: the form does."""
+
+    output: int
+    form: int
+    flag: int = -1
+
+
+def _all_given(tail: list[Inst], result: str) -> tuple[list[Given], bool] | None:
+    """What the last steps return, and whether that is a tuple of them. None: something else."""
+    given: list[Given] = []
+    at = 0
+    while at < len(tail) and (found := _given(tail[at:], result)):
+        item, length = found
+        given.append(item)
+        at += length
+    rest = [i.name for i in tail[at:]]
+    if rest == ["BUILD_TUPLE", "RETURN_VALUE"] and tail[at].argval == len(given) > 0:
+        return given, True
+    return (given, False) if rest == ["RETURN_VALUE"] and len(given) == 1 else None
+
+
+ITEM = ("LOAD_FAST", "LOAD_CONST", "BINARY_SUBSCR")
+MAKERS = (
+    (_C.ndarray_of, ("LOAD_CONST", *ITEM, "LOAD_CONST", "CALL"), Form.ARRAY),
+    (numpy_bridge.to_scalar, ("LOAD_CONST", *ITEM, "CALL"), Form.SCALAR),
+    (numpy_bridge.to_number, ("LOAD_CONST", *ITEM, "CALL"), Form.NUMBER),
+    (numpy_bridge.to_flagged_number, ("LOAD_CONST", *ITEM, *ITEM, "CALL"), Form.NUMBER),
+)
+"""What makes a value of an output, the steps of such a call, and the form that it has."""
+
+
+def _given(steps: list[Inst], result: str) -> tuple[Given, int] | None:
+    """The value that is made first, and in how many steps."""
+    for fn, shape, form in MAKERS:
+        values = [i.argval for i in steps[: len(shape)]]
+        if (
+            steps[0].name != "LOAD_CONST"
+            or values[0] is not fn
+            or tuple([i.name for i in steps[: len(shape)]]) != shape
+        ):
+            continue
+        flagged = fn is numpy_bridge.to_flagged_number
+        if fn is _C.ndarray_of and values[4] is not numpy_bridge.to_ndarray:
+            return None
+        for at in (1, 4) if flagged else (1,):
+            if values[at] != result or not _is_place(values[at + 1]):
+                return None
+        return Given(values[2], form, values[5] if flagged else -1), len(shape)
+    return None
+
+
+def _giving(call: _frame.DisabledFunction, given: list[Given], packed: bool) -> _frame.DisabledFunction | None:
+    """The same call, giving these outputs, as a tuple if ``packed``; None where the graph isn't native."""
     make = getattr(call.fn, "array_result", None)
-    fn = None if make is None else make(output, scalar)
+    if make is None:
+        return None
+    fn = make(tuple([g.output for g in given]), tuple([g.form for g in given]), tuple([g.flag for g in given]), packed)
     if fn is None:
         return None
     made = _frame.DisabledFunction(fn)

@@ -80,6 +80,17 @@ def to_scalar(t) -> np.generic:
     return (t._array if plain else on_host(t).numpy())[()]
 
 
+def to_number(t):
+    """The Python number that a result without dimensions holds."""
+    return t.item()
+
+
+def to_flagged_number(t, flag):
+    """The number of a result without dimensions as NumPy's, or as Python's float or int, as ``flag`` says (see loops.values.Scalar)."""
+    kind = flag.item()
+    return to_scalar(t) if kind == 0 else t.item() if kind == 1 else int(t.item().real)
+
+
 def array_of_tensor(t) -> np.ndarray:
     """For wrap_numpy; while tracing the array is the tensor's node itself."""
     return t.numpy()

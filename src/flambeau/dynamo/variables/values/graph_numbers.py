@@ -27,14 +27,14 @@ class NumberVariable(NumpyNdarrayVariable):
 
     def reconstruct(self, cg):
         if self.flag is None:
-            cg.call_function(item, lambda: cg.graph_output(self.node), 1)
+            cg.call_function(numpy_bridge.to_number, lambda: cg.graph_output(self.node), 1)
             return
 
         def both():
             cg.graph_output(self.node)
             cg.graph_output(self.flag)
 
-        cg.call_function(number, both, 2)
+        cg.call_function(numpy_bridge.to_flagged_number, both, 2)
 
     def as_proxy(self):
         unsupported(
@@ -48,17 +48,6 @@ class NumberVariable(NumpyNdarrayVariable):
 
     def call_method(self, tx, name, args, kwargs):
         self.as_proxy()
-
-
-def item(t):
-    """The Python number that a tensor without dimensions holds."""
-    return t.item()
-
-
-def number(t, flag):
-    """The number of a tensor without dimensions as NumPy's, or as Python's float or int, as ``flag`` says."""
-    kind = flag.item()
-    return numpy_bridge.to_scalar(t) if kind == 0 else t.item() if kind == 1 else int(t.item().real)
 
 
 def complex_of(re, im):
