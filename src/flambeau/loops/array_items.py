@@ -12,7 +12,7 @@ import numpy as np
 from ..base.records import replace, slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, arrays
+from . import arrays, conversions
 from .arguments import NULL
 from .emitter import Emitter
 from .values import ArrayView, Empty, Expression
@@ -56,7 +56,7 @@ def item_of(e: Emitter, value, chain: Operand, place: str) -> ArrayView:
     elif value.owner is None:
         raise Empty("a view of an array from outside in a list")
     else:
-        e.check(e.cmp("ne", value.owner, NULL), "RuntimeError", f"an array from outside in a list{arithmetic.INSTEAD}")
+        e.check(e.cmp("ne", value.owner, NULL), "RuntimeError", f"an array from outside in a list{conversions.INSTEAD}")
         e.keep(value.owner)
     e.function("@flb_hold", _HOLD)
     e.function("@flb_release", _RELEASE)

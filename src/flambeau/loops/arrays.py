@@ -15,12 +15,12 @@ import numpy as np
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, ParameterOperand, integer
-from . import arithmetic, complexes
 from . import bounds as between
-from .arithmetic import cast, loop_dtypes
+from . import complexes, conversions
+from .conversions import cast, loop_dtypes
 from .dependence import facts
 from .emitter import BOOL, FEW, I64, Emitter, constant
-from .values import Array, ArrayView, Declined, Expression, Known, Scalar, Size, Slice, Tuple, known
+from .values import Array, ArrayView, Declined, Expression, Known, Scalar, Size, Slice, Tuple, known, register_type
 
 __all__ = [
     "OnElements",
@@ -228,7 +228,7 @@ def _step(e: Emitter, s) -> Size:
     v = cast(e, s, I64).v
     if not (s.bounds and s.bounds[0] > 0):
         e.check(
-            e.cmp("sgt", v, 0), "RuntimeError", f"a slice of a compiled loop goes down, or nowhere{arithmetic.INSTEAD}"
+            e.cmp("sgt", v, 0), "RuntimeError", f"a slice of a compiled loop goes down, or nowhere{conversions.INSTEAD}"
         )
     return v
 
@@ -267,7 +267,7 @@ def given_sizes(e: Emitter, shape) -> list:
     for n in shape.items if isinstance(shape, Tuple) else (shape,):
         if not isinstance(n, Scalar) or n.kind not in "iu":
             raise Declined("a size of an array that isn't made of integers")
-        n = arithmetic.to_int(e, n)
+        n = conversions.to_int(e, n)
         if not (n.bounds and n.bounds[0] >= 0):
             e.check(e.cmp("sge", n.v, 0), "ValueError", "negative dimensions are not allowed")
         sizes.append(e.know(n.v, n.bounds))
@@ -336,10 +336,7 @@ def elementwise(e: Emitter, fn, *operands) -> Expression | Scalar:
     reads = tuple(view for x in arrays for view in x.reads)
     pairs = tuple(pair for x in arrays for pair in broadcast_pairs(x, sizes))
     # The dtype comes from a trial whose code is thrown away.
-    trial = [
-        x if isinstance(x, Scalar) else Scalar(x.dtype, False, Operand("%x", arithmetic.register_type(x.dtype)))
-        for x in xs
-    ]
+    trial = [x if isinstance(x, Scalar) else Scalar(x.dtype, False, Operand("%x", register_type(x.dtype))) for x in xs]
     return Expression(fn.trial(Emitter(), *trial).dtype, sizes, element, reads, pairs)
 
 
@@ -363,7 +360,7 @@ def assign(e: Emitter, target: ArrayView, value) -> None:
     """``target[...] = value``"""
     x = as_expression(e, value)
     if isinstance(x, Scalar):
-        v = arithmetic.stored(e, x, target.dtype)
+        v = conversions.stored(e, x, target.dtype)
         for indices in e.loop(target.sizes, parallel=True):
             e.store(address(e, target, indices), target.dtype, v, target.origins)
         return
@@ -436,7 +433,7 @@ def assign_where(e: Emitter, target: ArrayView, mask, value: Scalar, passing) ->
             )
     if any(view.origins & target.origins and not _same_place(view, target) for view in mask.reads):
         mask = as_expression(e, passing(mask))
-    v = arithmetic.stored(e, value, target.dtype)
+    v = conversions.stored(e, value, target.dtype)
     for indices in e.loop(mask.sizes):
         yes, on = e.new_label(), e.new_label()
         e.branch(mask.element(indices).v, yes, on)
@@ -473,7 +470,7 @@ def store_element(e: Emitter, view: ArrayView, key, value: Scalar) -> None:
     for d, (k, n, s) in enumerate(zip(keys, view.sizes, view.strides)):
         offset = e.add(offset, e.mul(_index(e, k, n, d), s))
     e.touch(view if view.whole is None else replace(view, turn=view.turn | facts(dict(enumerate(keys)), {})))
-    e.store(e.at(view.ptr, offset), view.dtype, arithmetic.stored(e, value, view.dtype), view.origins)
+    e.store(e.at(view.ptr, offset), view.dtype, conversions.stored(e, value, view.dtype), view.origins)
 
 
 def part(e: Emitter, x, name: str):
@@ -492,7 +489,7 @@ def where(e: Emitter, c: Scalar, a: Scalar, b: Scalar) -> Scalar:
     """np.where of numbers."""
     compute, _ = loop_dtypes(np.maximum, replace(a, weak=a.weak is not False), replace(b, weak=b.weak is not False))
     x, y = cast(e, a, compute).v, cast(e, b, compute).v
-    return Scalar(compute, False, e.select(arithmetic.to_bool(e, c), x, y))
+    return Scalar(compute, False, e.select(conversions.to_bool(e, c), x, y))
 
 
 def as_dtype(e: Emitter, x, dtype: np.dtype) -> Expression | Scalar:

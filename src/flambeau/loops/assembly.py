@@ -8,11 +8,11 @@ import numpy as np
 
 from ..base.records import replace
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, arrays, gathers, places, reductions, shapes
-from .arithmetic import cast
+from . import arithmetic, arrays, conversions, gathers, mathematics, places, reductions, shapes
 from .arrays import OnElements
+from .conversions import cast
 from .emitter import BOOL, F64, I64, Emitter, constant
-from .values import ArrayView, Declined, Expression, Known, Scalar, Size, Slice, Tuple, memory_type
+from .values import ArrayView, Declined, Expression, Known, Scalar, Size, Slice, Tuple, memory_type, register_type
 
 __all__ = ["FUNCTIONS"]
 
@@ -164,7 +164,7 @@ def array(e: Emitter, place: str, x, dtype=None):
 
 def _as(e: Emitter, numbers: list[Scalar], dtype: np.dtype) -> list[Operand]:
     """Numbers as np.array turns them into a dtype."""
-    return [cast(e, n, dtype, False).v if n.weak is False else arithmetic.stored(e, n, dtype) for n in numbers]
+    return [cast(e, n, dtype, False).v if n.weak is False else conversions.stored(e, n, dtype) for n in numbers]
 
 
 def row(e: Emitter, x: Tuple, dtype: np.dtype) -> list[Operand] | None:
@@ -243,11 +243,11 @@ def cumsum(e: Emitter, place: str, x) -> ArrayView:
         raise Declined("np.cumsum of several dimensions")
     dtype = reductions.sum_dtype(x.dtype)
     out, total = arrays.temporary(e, dtype, x.sizes, place), f"total@{place}"
-    e.set(total, arithmetic.register_type(dtype), constant(dtype.type(0)).v)
+    e.set(total, register_type(dtype), constant(dtype.type(0)).v)
     for indices in e.loop(x.sizes):
         v = cast(e, x.element(indices), dtype).v
-        v = arithmetic.numpy_operation(e, "+", dtype, e.get(total, arithmetic.register_type(dtype)), v)
-        e.set(total, arithmetic.register_type(dtype), v)
+        v = arithmetic.numpy_operation(e, "+", dtype, e.get(total, register_type(dtype)), v)
+        e.set(total, register_type(dtype), v)
         e.store(arrays.address(e, out, indices), dtype, v)
     return out
 
@@ -277,7 +277,7 @@ def _variance(root: bool):
         apart = arrays.elementwise(e, OnElements(e, lambda e, p, q: arithmetic.binary(e, "-", p, q)), x, mean)
         square = arrays.elementwise(e, OnElements(e, lambda e, p: arithmetic.binary(e, "*", p, p)), apart)
         out = reductions.reduce(e, "mean", square)
-        return arithmetic.MATH[np.sqrt](e, out) if root else out
+        return mathematics.MATH[np.sqrt](e, out) if root else out
 
     return run
 
@@ -301,7 +301,7 @@ def full(e: Emitter, place: str, shape, value, dtype=None) -> Expression:
     of = np.dtype(dtype.value) if dtype is not None else shape.dtype if like else np.result_type(value.dtype)
     if value.weak is None:
         raise Declined("np.full of a number of which it isn't known whether it is Python's")
-    number = Scalar(of, False, arithmetic.stored(e, value, of))
+    number = Scalar(of, False, conversions.stored(e, value, of))
     return arrays.filled(number, shape.sizes if like else arrays.given_sizes(e, shape))
 
 
@@ -311,7 +311,7 @@ def norm(e: Emitter, place: str, x) -> Scalar:
     if not isinstance(x, Expression) or x.dtype.kind != "f":
         raise Declined("the norm of these values")
     squares = arrays.elementwise(e, OnElements(e, lambda e, p: arithmetic.binary(e, "*", p, p)), x)
-    return arithmetic.MATH[np.sqrt](e, reductions.reduce(e, "sum", squares))
+    return mathematics.MATH[np.sqrt](e, reductions.reduce(e, "sum", squares))
 
 
 def cross(e: Emitter, place: str, a, b):
@@ -324,7 +324,7 @@ def cross(e: Emitter, place: str, a, b):
             e.check(
                 e.cmp("eq", x.sizes[0], 3),
                 "ValueError",
-                f"np.cross of vectors of another size than 3{arithmetic.INSTEAD}",
+                f"np.cross of vectors of another size than 3{conversions.INSTEAD}",
             )
     (a0, a1, a2), (b0, b1, b2) = [[x.element((integer(k),)) for k in range(3)] for x in given]
 
@@ -350,7 +350,7 @@ def isclose(e: Emitter, place: str, a, b, rtol=None, atol=None):
         x, y = (cast(e, Scalar(v.dtype, False, v.v), F64) for v in (x, y))
         apart = arithmetic.absolute(e, arithmetic.binary(e, "-", x, y))
         within = arithmetic.binary(e, "+", atol, arithmetic.binary(e, "*", rtol, arithmetic.absolute(e, y)))
-        near = e.op("and", e.cmp("ole", apart.v, cast(e, within, F64).v), arithmetic.MATH[np.isfinite](e, y).v)
+        near = e.op("and", e.cmp("ole", apart.v, cast(e, within, F64).v), mathematics.MATH[np.isfinite](e, y).v)
         return Scalar(BOOL, False, e.op("or", near, e.cmp("oeq", x.v, y.v)))
 
     given = [arrays.as_expression(e, x) for x in (a, b)]
@@ -373,8 +373,8 @@ def polyval(e: Emitter, place: str, p, x) -> Scalar:
     dtype = np.promote_types(p.dtype, x.dtype)
     if dtype not in (I64, F64, np.complex128):
         raise Declined("np.polyval of such numbers")
-    e.check(e.cmp("sgt", p.sizes[0], 0), "ValueError", f"np.polyval without coefficients{arithmetic.INSTEAD}")
-    x, t, slot = cast(e, x, dtype, False), arithmetic.register_type(dtype), f"polynomial@{place}"
+    e.check(e.cmp("sgt", p.sizes[0], 0), "ValueError", f"np.polyval without coefficients{conversions.INSTEAD}")
+    x, t, slot = cast(e, x, dtype, False), register_type(dtype), f"polynomial@{place}"
     e.set(slot, t, cast(e, constant(0), dtype, False).v)
     for indices in e.loop(p.sizes):
         made = arithmetic.binary(e, "*", Scalar(dtype, False, e.get(slot, t)), x)

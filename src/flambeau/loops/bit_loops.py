@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
-from . import arithmetic
+from . import arithmetic, conversions
 from .bytecode import binary_name
 from .emitter import I64, Emitter, constant
 from .region import LoopRegion
@@ -49,7 +49,7 @@ class BitLoop:
             return None
         x = values[self.bits]
         e.check(
-            e.cmp("sge", x.v, 0), "OverflowError", f"an integer of a compiled loop gets too long{arithmetic.INSTEAD}"
+            e.cmp("sge", x.v, 0), "OverflowError", f"an integer of a compiled loop gets too long{conversions.INSTEAD}"
         )
         ones = e.intrinsic("ctpop", x.v)
         turns = self._turns(e, x.v, ones)

@@ -6,7 +6,7 @@ import hashlib
 
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic
+from . import conversions
 from .emitter import I64, Emitter
 from .values import Declined, Known, Scalar
 
@@ -33,7 +33,7 @@ def element(e: Emitter, data: bytes, at: Operand) -> Scalar:
 def subscript(e: Emitter, data: bytes, key) -> Scalar:
     if not isinstance(key, Scalar) or key.kind not in "iu":
         raise Declined("a part of a string of bytes")
-    n, k = len(data), arithmetic.to_int(e, key).v
+    n, k = len(data), conversions.to_int(e, key).v
     if not (key.bounds and key.bounds[0] >= 0):
         k = e.select(e.cmp("slt", k, 0), e.op("add", k, n), k)
     if not (key.bounds and 0 <= key.bounds[0] and key.bounds[1] < n):

@@ -16,6 +16,8 @@ from . import (
     arrays,
     assembly,
     byte_strings,
+    comparisons,
+    conversions,
     gathers,
     generators,
     list_functions,
@@ -223,7 +225,7 @@ class Instructions(InterpreterPart):
             return text.compare(self.e, "==", a, b).v
         if not all(isinstance(s, Scalar) and s.kind in "biu" for s in (a, b)):
             raise Declined("in, of other things than integers")  # a nan is in a list that holds it
-        return arithmetic.compare(self.e, "==", a, b).v
+        return comparisons.compare(self.e, "==", a, b).v
 
     def DELETE_SUBSCR(self, inst):
         key, c = self.machine.pop(), self.machine.pop()
@@ -327,7 +329,7 @@ class Instructions(InterpreterPart):
         if isinstance(a, Tuple) and isinstance(b, Tuple):
             self.stack.append(tuples.compare(self.e, inst.argval, a, b))
             return
-        fn = OnElements(self.e, lambda e, x, y: arithmetic.compare(e, inst.argval, x, y))
+        fn = OnElements(self.e, lambda e, x, y: comparisons.compare(e, inst.argval, x, y))
         out = arrays.elementwise(self.e, fn, a, b)
         if isinstance(out, Scalar):
             self.tests[id(out)] = out, inst.argval, a, b
@@ -356,7 +358,7 @@ class Instructions(InterpreterPart):
         self.stack.append(arrays.elementwise(self.e, OnElements(self.e, arithmetic.invert), self.machine.pop()))
 
     def UNARY_NOT(self, inst):
-        v = self.e.flip(arithmetic.to_bool(self.e, self.machine.number()))
+        v = self.e.flip(conversions.to_bool(self.e, self.machine.number()))
         self.stack.append(Scalar(np.dtype(bool), True, v))
 
     # ---- arrays ----------------------------------------------------------------------------------------------------------
@@ -546,7 +548,7 @@ class Instructions(InterpreterPart):
                 self.e.spend(1)
             self.e.flush()
         number = self.machine.number()
-        test = arithmetic.to_bool(self.e, number)
+        test = conversions.to_bool(self.e, number)
         yes, no = self.learnt(number)
         if not want:
             yes, no = no, yes
@@ -578,11 +580,11 @@ class Instructions(InterpreterPart):
         return self._jump_if(inst, False)
 
     def JUMP_IF_TRUE_OR_POP(self, inst):
-        test = arithmetic.to_bool(self.e, self.machine.as_number(self.stack[-1]))
+        test = conversions.to_bool(self.e, self.machine.as_number(self.stack[-1]))
         return test, [(inst.target, self.stack), (inst.index + 1, self.stack[:-1])]
 
     def JUMP_IF_FALSE_OR_POP(self, inst):
-        test = arithmetic.to_bool(self.e, self.machine.as_number(self.stack[-1]))
+        test = conversions.to_bool(self.e, self.machine.as_number(self.stack[-1]))
         return test, [(inst.index + 1, self.stack[:-1]), (inst.target, self.stack)]
 
 

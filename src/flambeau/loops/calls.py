@@ -13,11 +13,16 @@ from . import (
     arrays,
     assembly,
     byte_strings,
+    comparisons,
+    complex_functions,
     complexes,
+    conversions,
     draws,
     gathers,
     generators,
+    integers,
     list_functions,
+    mathematics,
     numpy_calls,
     places,
     reductions,
@@ -35,6 +40,7 @@ from .operands import Operands
 from .values import (
     CHARACTER,
     ArrayView,
+    Call,
     Container,
     Declined,
     Expression,
@@ -189,18 +195,18 @@ class Calls(InterpreterPart):
                 raise Declined(f"a call of {f.__name__} with these arguments") from None
             return assembled(e, f"{f.__name__}@{self.machine.at}", *args, **kwargs)
         if f in (range, enumerate, zip, np.ndindex):  # for GET_ITER
-            return fn, args, kwargs
+            return Call(f, tuple(args), kwargs)
         if kwargs:
             raise Declined(f"a call of {getattr(f, '__name__', f)} with keyword arguments")
         if f is reversed and len(args) == 1:
-            return self.backwards(fn, *args)
+            return self.backwards(*args)
         made = self.made_of_numbers(f, args)
         if made is not None:
             return made
         if f in (abs, np.absolute) and len(args) == 1:
             (x,) = args
             whole = isinstance(x, (ArrayView, Expression)) and x.dtype.kind == "c"
-            rule = complexes.absolute_of_element if whole else arithmetic.absolute if f is abs else arithmetic.MATH[f]
+            rule = complexes.absolute_of_element if whole else arithmetic.absolute if f is abs else mathematics.MATH[f]
             return arrays.elementwise(e, OnElements(e, rule), x)
         if f in (np.dot, np.matmul, np.vdot) and len(args) == 2:
             if f is np.vdot and not all(getattr(x, "ndim", 0) == 1 and x.dtype.kind != "c" for x in args):
@@ -208,25 +214,25 @@ class Calls(InterpreterPart):
             return reductions.dot(e, *args, f"product@{self.machine.at}")
         if f is np.where and len(args) == 3:
             return arrays.elementwise(e, OnElements(e, arrays.where), *args)
-        known = arithmetic.MATH.get(f)
+        known = mathematics.MATH.get(f)
         if known is None:
             raise Declined(f"a call of {getattr(f, '__name__', f)}")
         return arrays.elementwise(e, OnElements(e, known), *args)
 
-    def backwards(self, fn: Known, x):
+    def backwards(self, x):
         """reversed() of a list, a row or a range, for GET_ITER."""
         if isinstance(x, Container) and x.kind == "list":
-            return fn, [x], {}
+            return Call(reversed, (x,))
         words = text.of(self.e, x)
         if words is not None:
             return text.backwards(self.e, words)
         if isinstance(x, ArrayView) and x.ndim:
             down = Slice(Known(None), Known(None), constant(-1))
             return arrays.subscript(self.e, x, down)
-        if isinstance(x, tuple) and x[0] == Known(range) and len(x[1]) < 3:
-            ends = [constant(0), *x[1]][-2:]
+        if isinstance(x, Call) and x.function is range and len(x.arguments) < 3:
+            ends = [constant(0), *x.arguments][-2:]
             first, last = (arithmetic.binary(self.e, "-", n, constant(1)) for n in ends)
-            return x[0], [last, first, constant(-1)], {}
+            return Call(range, (last, first, constant(-1)))
         raise Declined(f"reversed() of a {type(x).__name__.lower()}")
 
     def method(self, fn: Method, args, kwargs):
@@ -263,7 +269,7 @@ class Calls(InterpreterPart):
         """What functions of numbers, and of sizes and dtypes, give; None for others."""
         e = self.e
         if f in (max, min) and len(args) > 1 and all(isinstance(a, Scalar) for a in args):
-            return arithmetic.choose(e, f is max, args)
+            return comparisons.choose(e, f is max, args)
         if len(args) == 1 and isinstance(args[0], Tuple) and all(isinstance(a, Scalar) for a in args[0].items):
             made = places.of_items(e, f, list(args[0].items))
             if made is not None:
@@ -271,7 +277,7 @@ class Calls(InterpreterPart):
         if f is np.where and len(args) == 1:
             return gathers.nonzero(e, f"where@{self.machine.at}", *args)
         if f is round and len(args) == 2:
-            return arithmetic.rounded_to(e, *args)
+            return mathematics.rounded_to(e, *args)
         if f is set and not args:
             return self.containers.create(self.machine.at, "set")
         if f is len and isinstance(args[0], Container):
@@ -283,7 +289,7 @@ class Calls(InterpreterPart):
         if isinstance(f, type) and issubclass(f, np.generic) and len(args) == 1 and isinstance(args[0], Scalar):
             dtype = np.dtype(f)
             memory_type(dtype)
-            return arithmetic.as_type(e, args[0], dtype)
+            return conversions.as_type(e, args[0], dtype)
         if f in (np.iinfo, np.finfo) and len(args) == 1:
             return Known(f(_dtype(args[0])))
         if f in _ON_NUMBERS and len(args) == 1 and isinstance(args[0], Scalar):
@@ -292,9 +298,9 @@ class Calls(InterpreterPart):
                 wrapping.note_negative(e, args[0], out)
             return out
         if f is round and len(args) == 1 and isinstance(args[0], Scalar):
-            return arithmetic.to_int(e, arithmetic.MATH[np.rint](e, args[0]) if args[0].kind == "f" else args[0])
+            return conversions.to_int(e, mathematics.MATH[np.rint](e, args[0]) if args[0].kind == "f" else args[0])
         if f is complex and args and all(isinstance(a, Scalar) for a in args):
-            return complexes.python_complex(e, *args)
+            return complex_functions.python_complex(e, *args)
         return None
 
     def into(self, f: np.ufunc, args: list, kwargs: dict):
@@ -359,18 +365,18 @@ _REDUCED = {
 }
 _MAKING = {np.zeros: 0, np.ones: 1, np.empty: 0, np.zeros_like: 0, np.ones_like: 1, np.empty_like: 0}
 _ON_NUMBERS = {
-    int: arithmetic.to_int,
-    float: arithmetic.to_float,
-    bool: lambda e, x: Scalar(np.dtype(bool), True, arithmetic.to_bool(e, x)),
+    int: conversions.to_int,
+    float: conversions.to_float,
+    bool: lambda e, x: Scalar(np.dtype(bool), True, conversions.to_bool(e, x)),
     abs: arithmetic.absolute,
 }
 
 
 _OF_NUMBERS = {
-    "item": arithmetic.item,
-    "is_integer": arithmetic.is_integer,
-    "bit_length": arithmetic.bit_length,
-    "bit_count": arithmetic.bit_count,
+    "item": conversions.item,
+    "is_integer": mathematics.is_integer,
+    "bit_length": integers.bit_length,
+    "bit_count": integers.bit_count,
 }
 
 

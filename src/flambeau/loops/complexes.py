@@ -7,23 +7,22 @@ multiply-add, so elements of those differ in the last place.
 
 from __future__ import annotations
 
-import cmath
 import math
 
 import numpy as np
 
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
-from .emitter import BOOL, F64, Emitter
-from .values import Declined, Scalar, Tuple, libm, register_type
+from .emitter import BOOL, Emitter
+from .values import Declined, Scalar, libm, register_type
 
 __all__ = [
     "MATH",
-    "PYTHONS",
     "absolute",
     "absolute_of_element",
     "conjugate",
     "equal",
+    "by_libm",
     "from_float",
     "imag",
     "made",
@@ -223,7 +222,7 @@ def _part(k: int):
 real, imag = _part(0), _part(1)
 
 
-def _by_libm(name: str):
+def by_libm(name: str):
     """A function of C's complex numbers, by whose name NumPy calls it too."""
 
     def call(e: Emitter, s: Scalar, result: np.dtype) -> Operand:
@@ -237,7 +236,7 @@ def _by_libm(name: str):
 
 
 MATH = {
-    uf: _by_libm(name)
+    uf: by_libm(name)
     for uf, name in ((np.exp, "cexp"), (np.sqrt, "csqrt"), (np.log, "clog"), (np.sin, "csin"), (np.cos, "ccos"))
 }
 """ufunc -> function(emitter, complex number, dtype of the result)"""
@@ -250,18 +249,6 @@ def angle(e: Emitter, s: Scalar) -> Scalar:
     return Scalar(part(s.dtype), False, e.external(libm("atan2", re.type), re.type, im, re))
 
 
-def python_complex(e: Emitter, *given: Scalar) -> Scalar:
-    """``complex(re, im)`` of real numbers, ``complex(z)``."""
-    from .arithmetic import cast
-
-    if len(given) == 1 and given[0].kind == "c":
-        return cast(e, given[0], C128, True)
-    if not 1 <= len(given) <= 2 or any(s.kind == "c" for s in given):
-        raise Declined("complex() of these numbers")
-    floats = [cast(e, s, F64).v for s in given]
-    return Scalar(C128, True, made(e, *floats) if len(floats) > 1 else from_float(e, *floats))
-
-
 def is_nan(e: Emitter, s: Scalar) -> Scalar:
     re, im = parts(e, s.v)
     return Scalar(BOOL, False, e.cmp("uno", re, im))
@@ -270,45 +257,3 @@ def is_nan(e: Emitter, s: Scalar) -> Scalar:
 def is_finite(e: Emitter, s: Scalar) -> Scalar:
     re, im = (e.cmp("olt", e.intrinsic("fabs", v), math.inf) for v in parts(e, s.v))
     return Scalar(BOOL, False, e.op("and", re, im))
-
-
-def _python_math(name: str):
-    """A function of the module cmath: of a finite number, with a finite result; else the loop ends, and Python says what it is."""
-
-    def call(e: Emitter, s: Scalar) -> Scalar:
-        z = _finite(e, python_complex(e, s))
-        return _finite(e, Scalar(C128, True, _by_libm(name)(e, z, C128)))
-
-    return call
-
-
-def _finite(e: Emitter, z: Scalar) -> Scalar:
-    e.check(is_finite(e, z).v, "ValueError", "math domain error")
-    return z
-
-
-def phase(e: Emitter, s: Scalar) -> Scalar:
-    re, im = parts(e, python_complex(e, s).v)
-    return Scalar(F64, True, e.external(libm("atan2", re.type), re.type, im, re))
-
-
-def polar(e: Emitter, s: Scalar) -> Tuple:
-    z = _finite(e, python_complex(e, s))
-    return Tuple((Scalar(F64, True, absolute(e, z)), phase(e, z)))
-
-
-def rect(e: Emitter, r: Scalar, phi: Scalar) -> Scalar:
-    from .arithmetic import cast
-
-    r, phi = cast(e, r, F64, True), cast(e, phi, F64, True)
-    turned = [e.op("fmul", r.v, e.external(name, r.v.type, phi.v)) for name in ("cos", "sin")]
-    return _finite(e, Scalar(C128, True, made(e, *turned)))
-
-
-PYTHONS = {
-    **{getattr(cmath, f): _python_math(f"c{f}") for f in ("exp", "sqrt", "log", "sin", "cos", "sinh", "cosh", "tanh")},
-    cmath.phase: phase,
-    cmath.polar: polar,
-    cmath.rect: rect,
-}
-"""Function of the module cmath -> function(emitter, numbers)."""

@@ -13,7 +13,7 @@ import numpy as np
 from ..base.records import replace, slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, array_items, text
+from . import array_items, conversions, text
 from .arguments import NULL
 from .array_items import ArrayItem
 from .emitter import BOOL, F64, I64, constant
@@ -162,7 +162,7 @@ class Containers(InterpreterPart):
 
     def repeated(self, items: tuple, times: Scalar) -> Container:
         """``[*items] * times``."""
-        c, n = self.create(self.machine.at, "list"), arithmetic.to_int(self.e, times).v
+        c, n = self.create(self.machine.at, "list"), conversions.to_int(self.e, times).v
         for _ in self.e.loop([self.e.larger(n, 0)]):
             for item in items:
                 self.append(c, item)
@@ -294,7 +294,7 @@ class Containers(InterpreterPart):
         if not isinstance(key, Scalar) or key.kind != "i":
             raise Declined("a subscript of a list that isn't an integer")
         e, n = self.e, self.field(c, USED)
-        k = arithmetic.to_int(e, key).v
+        k = conversions.to_int(e, key).v
         if not (key.bounds and key.bounds[0] >= 0):
             k = e.select(e.cmp("slt", k, 0), e.op("add", k, n), k)
         e.check(e.cmp("ult", k, n), "IndexError", text)
@@ -413,7 +413,7 @@ class Containers(InterpreterPart):
     def known_value(self, c: Container, key):
         """``d.get(key)`` of a key that the dict has."""
         p = self.find(c, key)
-        text = f"get() of a key that a dict of a compiled loop doesn't have{arithmetic.INSTEAD}"
+        text = f"get() of a key that a dict of a compiled loop doesn't have{conversions.INSTEAD}"
         self.e.check(self.e.cmp("ne", p, NULL), "RuntimeError", text)
         return self.value(c, p)
 

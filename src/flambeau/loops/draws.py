@@ -18,7 +18,7 @@ from ..base.records import replace, slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, Type, integer
 from . import arrays
-from .arithmetic import cast
+from .conversions import cast
 from .emitter import F64, I64, Emitter, constant
 from .streams import BITGEN, GAUSS, HAS_GAUSS, ZIGGURAT, address_at, ziggurat_tables
 from .values import ArrayView, Declined, Expression, Known, Scalar, Size, Stream, Tuple

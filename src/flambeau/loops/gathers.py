@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, arrays
-from .arithmetic import cast, stored
+from . import arrays, conversions
 from .arrays import as_expression
+from .conversions import cast, stored
 from .emitter import BOOL, I64, Emitter
 from .values import ArrayView, Declined, Expression, Known, Scalar, Slice, Tuple
 
@@ -186,7 +186,7 @@ def nonzero(e: Emitter, place: str, x) -> Tuple:
     x = as_expression(e, x)
     if not isinstance(x, Expression) or x.ndim != 1:
         raise Declined("np.nonzero of several dimensions")
-    mask = replace(x, dtype=BOOL, element=lambda ix: Scalar(BOOL, False, arithmetic.to_bool(e, x.element(ix))))
+    mask = replace(x, dtype=BOOL, element=lambda ix: Scalar(BOOL, False, conversions.to_bool(e, x.element(ix))))
     out = arrays.temporary(e, I64, (_count(e, mask, place),), place)
     _where(e, mask, f"at@{place}", lambda ix, at: e.store(arrays.address(e, out, (at,)), I64, integer(ix[0])))
     return Tuple((out,))
@@ -204,6 +204,6 @@ def _count(e: Emitter, x: Expression, place: str) -> Operand:
     counter = f"count@{place}"
     e.set(counter, llvm.I64, 0)
     for indices in e.loop(x.sizes):
-        one = e.to("zext", arithmetic.to_bool(e, x.element(indices)), llvm.I64)
+        one = e.to("zext", conversions.to_bool(e, x.element(indices)), llvm.I64)
         e.set(counter, llvm.I64, e.add(e.get(counter, llvm.I64), one))
     return e.get(counter, llvm.I64)

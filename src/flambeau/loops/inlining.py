@@ -19,7 +19,7 @@ from .machine import InterpreterPart, Machine
 from .operands import Inputs, Operands
 from .recursion import Recursion
 from .region import blocks_of
-from .values import RETURNED, Declined, Expression, Known, LocalFunction
+from .values import RETURNED, Call, Declined, Expression, Known, LocalFunction
 from .variables import Variables
 from .written_out import CODES
 
@@ -59,11 +59,10 @@ class Inlining(InterpreterPart):
         self._callees: dict[int, tuple[int, Callee, int, Known]] = {}
         self._places: dict[tuple[int, Known], int] = {}
 
-    def enter_own(self, found: tuple[Callable, list]):
-        """The edge into a function of list_functions, with its arguments."""
-        function, args = found
-        args = [self.variables.passing(a) if isinstance(a, Expression) else a for a in args]
-        return self.enter(LocalFunction(function.__code__, ()), args, {})
+    def enter_own(self, call: Call):
+        """The edge into a function of list_functions."""
+        args = [self.variables.passing(a) if isinstance(a, Expression) else a for a in call.arguments]
+        return self.enter(LocalFunction(call.function.__code__, ()), args, {})
 
     def enter(self, fn: Known | LocalFunction, args: list, kwargs: dict):
         """The edge into the function that a CALL at hand calls."""

@@ -16,7 +16,7 @@ import numpy as np
 from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
-from . import arithmetic, arrays, bindings, complexes, inner
+from . import arrays, bindings, complexes, conversions, inner
 from .arguments import NULL
 from .bit_loops import bit_loop
 from .bytecode import Instructions
@@ -29,7 +29,7 @@ from .iteration import Iteration
 from .listing import ListEmitter
 from .machine import Machine
 from .module import KernelArguments, module
-from .operands import Inputs, Operands, Written
+from .operands import GivenArray, Inputs, Operands, OverItems, OverRange, Written
 from .recurrences import Kind, Recurrence, recurrence_of
 from .recursion import Continued
 from .region import LoopRegion, find, leads_to, own_cells, with_locals
@@ -42,6 +42,7 @@ from .values import (
     DONE,
     RETURNED,
     ArrayView,
+    Call,
     ContainerType,
     Declined,
     Empty,
@@ -287,7 +288,7 @@ class Interpreter:
             self.variables.convert(name, self.variables.types.get(name), t)
         for d, (value, t) in enumerate(zip(stack, want.stack)):
             if isinstance(t, ScalarType) and value.dtype != t.dtype:
-                value = arithmetic.met(e, value, t.dtype)
+                value = conversions.met(e, value, t.dtype)
             self.variables.keep(f"stack{d}", value)
         back = target is not None and target <= at and self.machine.insts[target].name == "FOR_ITER"
         e.jump(EXIT if target == self.region.exit else turn_label(target) if back else block_label(target))
@@ -417,35 +418,32 @@ class Interpreter:
             return "its sums of floats are taken in the order of the turns, which are short"
         least = 1 if loops else max(LEAST // max(len(e.out), 1), 1)
         too_long, no_memory = (
-            e.error("OverflowError", arithmetic.TOO_LONG) if folded else 0,
+            e.error("OverflowError", conversions.TOO_LONG) if folded else 0,
             e.error("MemoryError", "") if folded else 0,
         )
         return Spread(turns, least, single, e.results, folded, too_long, no_memory)
 
     def _turns(self) -> Turns | None:
         """Where the kernel finds the number of turns."""
-        if self.inputs.trip[0] == "over":
-            lengths = self._lengths(self.inputs.trip[1])
+        trip = self.inputs.trip
+        if isinstance(trip, OverItems):
+            lengths = self._lengths(trip.of)
             return lengths and Turns(lengths=lengths)
-        start, stop, step = self.inputs.trip
-        named = [
-            f"symbol {id(n.token)}" if isinstance(n, Symbolic) else f"range {k}" for k, n in enumerate((start, stop))
-        ]
+        ends = enumerate((trip.start, trip.stop))
+        named = [f"symbol {id(n.token)}" if isinstance(n, Symbolic) else f"range {k}" for k, n in ends]
         first, last = (list(self.operands.ints).index(name) for name in named)
-        return Turns((first, last), step)
+        return Turns((first, last), trip.step)
 
     def _lengths(self, item) -> list[int] | None:
         """Where the sizes of the arrays that a loop runs over lie among those of all operands; None for other things."""
         if isinstance(item, Written):
             item = item.codes
-        if not isinstance(item, tuple):
-            return None
-        if not isinstance(item[0], Known):
-            n = self.operands.array(item[0]).n
+        if isinstance(item, GivenArray):
+            n = self.operands.array(item.token).n
             return [sum(2 * array.ndim for array in self.operands.arrays[:n])]
-        if item[0].value not in (enumerate, zip):
+        if not isinstance(item, Call) or item.function not in (enumerate, zip):
             return None
-        inner = [self._lengths(i) for i in (item[1][:1] if item[0].value is enumerate else item[1])]
+        inner = [self._lengths(i) for i in (item.arguments[:1] if item.function is enumerate else item.arguments)]
         return None if None in inner else [k for found in inner for k in found]
 
     def _in_order(self) -> str | None:
@@ -455,14 +453,14 @@ class Interpreter:
             return "it has a list, dict or set that changes"
         if self.region.exit is None and self.inlining.recursion.frames:
             return "it is a recursive function"
-        if self.inputs.trip is None or (self.index is None and self.inputs.trip[0] != "over"):
+        if self.inputs.trip is None or (self.index is None and not isinstance(self.inputs.trip, OverItems)):
             return "it is no loop over a range or arrays, or its variable is assigned in it too"
         shared = [n for n in sorted(written) if not e.touched.get(n)]
         if shared:
             names = [
                 k
                 for k, v in self.variables.initial.items()
-                if isinstance(v, tuple) and self.operands.array(v[0]).n in shared
+                if isinstance(v, GivenArray) and self.operands.array(v.token).n in shared
             ]
             return f"turns may write and read the same elements of {', '.join(names) or 'an array'}"
         if not written and not self.recurrences:
@@ -613,7 +611,7 @@ class Interpreter:
         else:
             self.e.result(value)
         if t.weak is None:  # whose number it is is a result too
-            known = self.e.cmp("ne", value.flag, arithmetic.UNKNOWN)
+            known = self.e.cmp("ne", value.flag, conversions.UNKNOWN)
             self.e.check(
                 known, "RuntimeError", f"a compiled loop lost track of whether {name} is Python's or NumPy's number"
             )
@@ -649,28 +647,28 @@ class Interpreter:
             self.same.append((name, bound))
             return
         before = self.variables.initial.get(name)
-        known = isinstance(before, tuple) and before[1:3] == (t.dtype, t.ndim)
+        known = isinstance(before, GivenArray) and (before.dtype, before.ndim) == (t.dtype, t.ndim)
         mixed = any(isinstance(o, int) for o in t.origins)
         if not known or (mixed and not (t.owned and self.inputs.rerunnable)):
             raise Declined(f"{name} is used after the loop and is an array of which the shape isn't known, or a view")
-        array = self.operands.array(before[0])
+        array = self.operands.array(before.token)
         sizes = arrays.operand(array).sizes
         value = self.variables.fetch(name, t)
         if mixed:  # as it may be where the loop is left before its first turn has ended
             own = self.e.cmp("ne", value.owner, NULL)
-            text = f"the array {name} of a compiled loop is one from outside{arithmetic.INSTEAD}"
+            text = f"the array {name} of a compiled loop is one from outside{conversions.INSTEAD}"
             self.e.check(own, "RuntimeError", text)
         for other, theirs in self.made:
             if t.origins & theirs.origins:  # results are arrays of their own
                 if not self.inputs.rerunnable:
                     raise Declined(f"{other} and {name} are used after the loop and may be one array")
                 apart = self.e.cmp("ne", value.owner, theirs.owner)
-                text = f"{other} and {name} of a compiled loop are one array{arithmetic.INSTEAD}"
+                text = f"{other} and {name} of a compiled loop are one array{conversions.INSTEAD}"
                 self.e.check(apart, "RuntimeError", text)
         self.made.append((name, value))
         for n, m in zip(value.sizes, sizes):
             same = self.e.cmp("eq", n, m)
-            text = f"the array {name} of a compiled loop changed its shape{arithmetic.INSTEAD}"
+            text = f"the array {name} of a compiled loop changed its shape{conversions.INSTEAD}"
             self.e.check(same, "RuntimeError", text)
         strides = arrays.dense_strides(self.e, sizes, t.dtype.itemsize)
         arrays.assign(
@@ -684,19 +682,17 @@ class Interpreter:
             return None
         was = bindings.after(bindings.moves(self.machine.insts, self.region), name, self.inputs.turns)
         before = self.variables.initial.get(was)
-        return self.operands.array(before[0]).n if isinstance(before, tuple) else None
+        return self.operands.array(before.token).n if isinstance(before, GivenArray) else None
 
 
-def _index_of(insts, region: LoopRegion, trip: tuple | None) -> str | None:
+def _index_of(insts, region: LoopRegion, trip: OverRange | OverItems | None) -> str | None:
     """The variable that tells the turn of the outermost loop: that which only its range assigns, or the number of an enumerate() from 0."""
     if trip is None:
         return None
     at = region.header + 1
-    if trip and trip[0] == "over":
-        item = trip[1]
-        if not isinstance(item, tuple) or not (
-            isinstance(item[0], Known) and item[0].value is enumerate and item[1][1].const == 0
-        ):
+    if isinstance(trip, OverItems):
+        item = trip.of
+        if not (isinstance(item, Call) and item.function is enumerate and item.arguments[1].const == 0):
             return None
         if insts[at].name != "UNPACK_SEQUENCE":
             return None

@@ -5,30 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, arrays, byte_strings, inner, list_functions, text
+from . import inner, list_functions
 from .bounds import LARGEST, Below
 from .containers import Containers
-from .emitter import I64, SMALL_SIZE, block_label, constant, turn_label
+from .emitter import I64, block_label, constant, turn_label
 from .machine import InterpreterPart, Machine
-from .operands import Operands
+from .operands import Operands, OverItems, OverRange
+from .parts import ChangingPart, Parts, is_call, lists
 from .values import (
     ArrayView,
+    Call,
     Container,
     Declined,
     Element,
-    Expression,
     Iterator,
-    Known,
     Scalar,
     Size,
     State,
     Symbolic,
-    Text,
     Tuple,
     type_of,
 )
@@ -46,11 +43,17 @@ class Iteration(InterpreterPart):
     function that the instruction at hand is part of; ``pending``: what is on the stack where it is entered."""
 
     def __init__(
-        self, machine: Machine, operands: Operands, trip: tuple | None, index: str | None, containers: Containers
+        self,
+        machine: Machine,
+        operands: Operands,
+        trip: OverRange | OverItems | None,
+        index: str | None,
+        containers: Containers,
     ):
         super().__init__(machine)
         self.operands, self.trip, self.containers = operands, trip, containers
-        self.variables = Variables(machine, operands, index, self.element, containers)
+        self.variables = Variables(machine, operands, index, lambda *which: self.parts.element(*which), containers)
+        self.parts = Parts(machine, self.variables, containers)
         self.alike = False
         self.here: Callable[[], Any] = lambda: None
         self.parallel: dict[
@@ -65,9 +68,9 @@ class Iteration(InterpreterPart):
         header, trip = self.machine.region.header, self.trip
         if trip is None:
             return [(header, state)]
-        if trip[0] == "over":
+        if isinstance(trip, OverItems):
             first = 0 if self.alike else 1
-            it = self.over(self.given_iterable(trip[1]), f"it{header}", first)
+            it = self.over(self.given_iterable(trip.of), f"it{header}", first)
             begin: Size = first
             if self.e.turns:
                 begin = Operand("%turns.begin", llvm.I64)
@@ -76,10 +79,10 @@ class Iteration(InterpreterPart):
             self.strip(it, begin)
             self.pending = [it, Element(it)]
             return [(header + 1, State({**state.locals, **self.variables.types}, (it, Element(it))))]
-        start, stop, step = trip
+        step = trip.step
         first, last = (
             self.operands.given(n if isinstance(n, Symbolic) else constant(n), f"range {k}")
-            for k, n in enumerate((start, stop))
+            for k, n in enumerate((trip.start, trip.stop))
         )
         bounds = _elements(first.bounds, last.bounds, step)
         if self.e.turns:
@@ -97,38 +100,16 @@ class Iteration(InterpreterPart):
         return [(header + 1, State(state.locals, (it, type_of(first))))]
 
     def given_iterable(self, item):
-        """What the loop itself runs over: a call (Known function, arguments) or something given."""
-        if isinstance(item, tuple) and isinstance(item[0], Known):
-            return item[0], [self.given_iterable(a) for a in item[1]], {}
+        """What the loop itself runs over: a call, or something given."""
+        if isinstance(item, Call):
+            return replace(item, arguments=tuple(map(self.given_iterable, item.arguments)))
         return self.operands.given(item)
-
-    def ends(self, args):
-        """(start, stop, step) of a range's arguments: integers, the step a number where it is known."""
-        if not all(isinstance(a, Scalar) and a.kind in "iu" for a in args) or not 1 <= len(args) <= 3:
-            raise Declined("a range of these arguments")
-        start, stop = map(self.end, (constant(0), args[0]) if len(args) == 1 else args[:2])
-        if len(args) < 3:
-            return start, stop, 1
-        if isinstance(args[2].const, int) and args[2].const:
-            return start, stop, args[2].const
-        step = self.end(args[2])
-        self.e.check(self.e.cmp("ne", step.v, 0), "ValueError", "range() arg 3 must not be zero")
-        return start, stop, step
-
-    def end(self, s: Scalar) -> Scalar:
-        s = arithmetic.to_int(self.e, s)
-        if s.bounds and s.bounds[0] == s.bounds[1] and abs(s.bounds[0]) <= SMALL_SIZE:
-            return constant(s.bounds[0])  # short loops within are written out
-        if not (s.bounds and -LARGEST <= s.bounds[0] and s.bounds[1] <= LARGEST):
-            inside = self.e.cmp("ult", self.e.op("add", s.v, LARGEST), 2 * LARGEST - 1)
-            self.e.check(inside, "OverflowError", arithmetic.TOO_LONG)
-        return s
 
     def over(self, v, key: str, first: int) -> Iterator:
         """An iterator over arrays: it counts from ``first``, and elements are read when they are wanted, as NumPy does."""
         e = self.e
         lengths: list[Size] = []
-        parts = self.part(v, key, lengths)
+        parts = self.parts.part(v, key, lengths)
         stop = lengths[0]
         for n in lengths[1:]:
             stop = e.intrinsic("smin", stop, n)
@@ -136,129 +117,6 @@ class Iteration(InterpreterPart):
         e.set(f"{key}.stop", llvm.I64, stop)
         known = e.bounds_of(stop)
         return Iterator(key, 1, parts, (0, max(known[1] - 1, 0)) if known else None)
-
-    def part(self, v, key: str, lengths: list) -> tuple:
-        """How to make the elements of ``v``: ("array", variable), ("text", variable), ("bytes", a constant), ("list", variable),
-        ("items", variables), ("range", slot, step, or its slot), ("enumerate", slot, or None for numbers from 0, part) or ("zip", *parts).
-        Appends to ``lengths`` how many there are."""
-        name = f"{key}.{len(lengths)}"
-        if isinstance(v, Expression):
-            v = self.variables.passing(v)
-        if isinstance(v, ArrayView) and v.ndim:
-            self.variables.write(name, v)
-            lengths.append(v.sizes[0])
-            return "array", name
-        if _is_call(v, reversed) and isinstance(v[1][0], Text):
-            v = text.backwards(self.e, v[1][0])
-        words = text.of(self.e, v)
-        if words is not None:
-            self.variables.write(name, words)
-            lengths.append(words.view.sizes[0])
-            return "text", name
-        if isinstance(v, Container) and v.kind == "list":
-            self.variables.write(name, v)
-            lengths.append(LARGEST)  # it may grow and shrink: it is asked at each turn
-            return "list", name
-        if byte_strings.is_bytes(v) and v.value:
-            lengths.append(len(v.value))
-            return "bytes", v
-        if _is_call(v, range):
-            start, stop, step = self.ends(v[1])
-            e = self.e
-            e.set(name, llvm.I64, start.v)
-            by = step.v if isinstance(step, Scalar) else integer(step)
-            up = e.cmp("sgt", by, 0)
-            forward, backward = e.op("sub", stop.v, start.v), e.op("sub", start.v, stop.v)
-            span = e.select(up, forward, backward)
-            turns = e.op("udiv", e.op("sub", span, 1), e.abs(by))
-            lengths.append(e.select(e.cmp("sgt", span, 0), e.add(turns, 1), 0))
-            if isinstance(step, Scalar):
-                e.set(f"{name}.step", llvm.I64, step.v)
-                step = f"{name}.step"
-            return "range", name, step
-        if isinstance(v, Tuple) and v.items:
-            names = tuple(f"{name}.{k}" for k in range(len(v.items)))
-            for item_name, item in zip(names, v.items):
-                self.variables.write(item_name, item)
-            lengths.append(len(names))
-            return "items", names
-        if _is_call(v, enumerate):
-            args, kwargs = list(v[1]), dict(v[2])
-            start = kwargs.pop("start", args[1] if len(args) > 1 else constant(0))
-            if kwargs or not 1 <= len(args) <= 2 or not isinstance(start, Scalar) or start.kind != "i":
-                raise Declined("enumerate() of these arguments")
-            part = self.part(args[0], key, lengths)
-            if start.const == 0:
-                return "enumerate", None, part
-            self.e.set(f"{name}.first", llvm.I64, start.v)
-            return "enumerate", f"{name}.first", part
-        if _is_call(v, np.ndindex) and v[1] and not v[2]:
-            sizes = arrays.given_sizes(self.e, v[1][0] if len(v[1]) == 1 else Tuple(tuple(v[1])))
-            for d, n in enumerate(sizes):
-                self.e.set(f"{name}.{d}", llvm.I64, n)
-            lengths.append(arrays.count(self.e, sizes))
-            return "places", tuple((f"{name}.{d}", self.e.bounds_of(n)) for d, n in enumerate(sizes))
-        if _is_call(v, zip) and v[1] and not v[2]:
-            return "zip", *(self.part(a, key, lengths) for a in v[1])
-        raise Declined(f"a loop over a {type(v).__name__.lower()}")
-
-    def element(self, part: tuple, at: Operand, bounds=None):
-        """The element with number ``at`` of a part."""
-        e = self.e
-        match part:
-            case ("array", name):
-                outermost = name.startswith(f"it{self.machine.region.header}.") and not self.variables.strange
-                index = Scalar(I64, True, at, bounds or (0, LARGEST), turn=0 if outermost else None)
-                return arrays.subscript(e, self.variables.read(name), index)
-            case ("list", name):
-                return self.containers.item(self.variables.fetch(name, self.variables.types[name]), at)
-            case ("text", name):
-                return text.at(e, self.variables.read(name), at)
-            case ("bytes", data):
-                return byte_strings.element(self.e, data.value, at)
-            case ("items", names):
-                return self.chosen([self.variables.read(name) for name in names], at)
-            case ("range", name, step):
-                n = e.add(e.get(name, llvm.I64), e.mul(at, e.get(step, llvm.I64) if isinstance(step, str) else step))
-                return Scalar(I64, True, integer(n), (-LARGEST, LARGEST))
-            case ("enumerate", None, inner):
-                number = Scalar(I64, True, at, bounds or (0, LARGEST))
-                return Tuple((number, self.element(inner, at, bounds)))
-            case ("enumerate", name, inner):
-                return Tuple(
-                    (Scalar(I64, True, integer(e.add(e.get(name, llvm.I64), at))), self.element(inner, at, bounds))
-                )
-            case ("places", sizes):
-                places: list[Scalar] = []
-                for size, known in reversed(sizes):  # the last one changes first
-                    place, at = (at, at) if len(places) == len(sizes) - 1 else self.parted(at, e.get(size, llvm.I64))
-                    places.append(Scalar(I64, True, integer(place), (0, known[1] - 1 if known else LARGEST)))
-                return Tuple(tuple(reversed(places)))
-            case ("zip", *parts):
-                return Tuple(tuple(self.element(p, at, bounds) for p in parts))
-        raise AssertionError(part)
-
-    def parted(self, at: Operand, n: Operand) -> tuple[Operand, Operand]:
-        """(remainder, quotient) of a number that isn't negative."""
-        return self.e.op("urem", at, n), self.e.op("udiv", at, n)
-
-    def chosen(self, items: list, at: Operand):
-        """That of the items which has number ``at``."""
-        first = items[0]
-        if all(isinstance(item, Tuple) and len(item.items) == len(first.items) for item in items):
-            if len({item.listed for item in items}) > 1:
-                raise Declined("a loop over things of different types")
-            columns = zip(*(item.items for item in items))
-            return Tuple(tuple(self.chosen(list(column), at) for column in columns), first.listed)
-        alike = all(isinstance(s, Scalar) and (s.dtype, s.weak) == (first.dtype, first.weak) for s in items)
-        if not alike or first.weak is None:
-            raise Declined("a loop over things of different types")
-        out = items[-1].v
-        for k, s in enumerate(items[:-1]):
-            out = self.e.select(self.e.cmp("eq", at, k), s.v, out)
-        known = all(s.bounds for s in items)
-        bounds = (min(s.bounds[0] for s in items), max(s.bounds[1] for s in items)) if known else None
-        return Scalar(first.dtype, first.weak, out, bounds)
 
     def more(self, it: Iterator) -> Operand:
         """Whether there are turns left."""
@@ -282,24 +140,24 @@ class Iteration(InterpreterPart):
     # ---- instructions ----------------------------------------------------------------------------------------------------
     def GET_ITER(self, inst):
         v = self.machine.pop()
-        down = _is_call(v, reversed)
+        down = is_call(v, reversed)
         if down:
-            v = v[1][0]
+            v = v.first
         if isinstance(v, Container):
             key = f"it{inst.index}"
             if v.kind == "set" and self.here() not in list_functions.FREE_OF_ORDER:
                 raise Declined("a loop over a set, whose order is Python's own")
             self.variables.write(f"{key}.0", v)
             self.containers.begin(v, key, down)
-            self.stack.append(Iterator(key, -1 if down else 1, ("container", f"{key}.0"), None))
+            self.stack.append(Iterator(key, -1 if down else 1, ChangingPart(f"{key}.0")))
             return
-        if not _is_call(v, range):
+        if not is_call(v, range):
             it = self.over(v, f"it{inst.index}", 0)
             if it.most <= STRIP:
                 self.strip(it, 0)
             self.stack.append(it)
             return
-        start, stop, step = self.ends(v[1])
+        start, stop, step = self.parts.ends(v.arguments)
         if isinstance(step, Scalar):
             self.stack.append(self.over(v, f"it{inst.index}", 0))
             return
@@ -356,18 +214,18 @@ class Iteration(InterpreterPart):
         e.branch(more, body, done)
         e.label(body)
         e.set(f"{it.key}.cur", llvm.I64, e.op("add", at, 1))
-        ways = [(inst.index + 1, [*below, it, self.element(it.parts, at)]), (inst.target, below)]
+        ways = [(inst.index + 1, [*below, it, self.parts.element(it.parts, at)]), (inst.target, below)]
         return (body, done), ways
 
     def FOR_ITER(self, inst):
         it = self.stack[-1]
         if not isinstance(it, Iterator):
             raise Declined(f"a loop over a {type(it).__name__.lower()}")
-        if it.parts is not None and it.parts[0] == "container":
-            return self._over_container(inst, it, it.parts[1])
-        lists = _lists(it.parts)
-        if lists:
-            return self._over_lists(inst, it, lists)
+        if isinstance(it.parts, ChangingPart):
+            return self._over_container(inst, it, it.parts.name)
+        changing = lists(it.parts)
+        if changing:
+            return self._over_lists(inst, it, changing)
         e = self.e
         # Two loops: one over strips, at whose start it is asked whether the loop has been interrupted, one over the turns of a strip, to which
         # the body jumps back.
@@ -390,18 +248,6 @@ class Iteration(InterpreterPart):
             self.stack[:-1] if limit == "limit" else below
         )  # control gets to the end from a strip's start, or from a turn's
         return (body, done), [(inst.index + 1, [*below, it, value]), (inst.target, after)]
-
-
-def _is_call(v, fn) -> bool:
-    """Whether a value is a call of ``fn`` that GET_ITER is to make sense of."""
-    return isinstance(v, tuple) and isinstance(v[0], Known) and v[0].value is fn
-
-
-def _lists(part) -> list[str]:
-    """The variables of an iterator that hold lists which may change."""
-    if not isinstance(part, tuple):
-        return []
-    return [part[1]] if part[0] == "list" else [name for inner in part[1:] for name in _lists(inner)]
 
 
 def _below(start: Scalar, stop: Scalar, step: int) -> Below:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from .emitter import constant
 from .generators import COMPENSATED
-from .values import ArrayView, Container, Expression, Known, Scalar, Slice, Tuple
+from .values import ArrayView, Call, Container, Expression, Known, Scalar, Slice, Tuple
 
 __all__ = ["CHANGING", "CODES", "FREE_OF_ORDER", "contains", "function", "joined", "method", "part"]
 
@@ -346,75 +346,75 @@ def _options(kwargs: dict) -> tuple[tuple[str, ...], list] | None:
     return (names, list(given.values())) if names in _OPTIONS else None
 
 
-def function(f, args: list, kwargs: dict) -> tuple[Callable, list] | None:
+def function(f, args: list, kwargs: dict) -> Call | None:
     """What a builtin does of a list, dict or set, and of what; None for others."""
     if not args or not (isinstance(args[0], Container) or _is_row(args[0])):
         if f is list and _is_reversed(args) and not kwargs:
-            return _reversed, args[0][1]
+            return Call(_reversed, args[0].arguments)
         ends = _ends(f, args)
-        return None if ends is None or kwargs else (_list_of_range, ends)
+        return None if ends is None or kwargs else Call(_list_of_range, ends)
     (a, *more) = args
     if f is sum and COMPENSATED and isinstance(a, Container):
         return None
     if f is sorted and not more:
         options = _options(kwargs)
-        return options and (_SORTED[options[0]], [a, *options[1]])
+        return options and Call(_SORTED[options[0]], (a, *options[1]))
     if f is list and not more and not kwargs:
-        return _list, [a]
+        return Call(_list, (a,))
     if f is set and not more and not kwargs:
-        return _set, [a]
+        return Call(_set, (a,))
     if f is sum and (len(more) == 1 or (kwargs.keys() == {"start"} and not more)):
-        return _sum_from, [a, *more, *kwargs.values()]
+        return Call(_sum_from, (a, *more, *kwargs.values()))
     made = None if more else _LEAST.get((f, tuple(kwargs))) if f in (min, max, sum) else None
     made = made and made[not (_is_list(a) or _is_row(a))]
-    return (made, [a, *kwargs.values()]) if made else None
+    return Call(made, (a, *kwargs.values())) if made else None
 
 
 def _is_reversed(args: list) -> bool:
-    return len(args) == 1 and isinstance(args[0], tuple) and args[0][0] == Known(reversed)
+    return len(args) == 1 and isinstance(args[0], Call) and args[0].function is reversed
 
 
-def _ends(f, args: list) -> list | None:
+def _ends(f, args: list) -> tuple | None:
     """The ends and the step of a range of which a list is made."""
-    if f is not list or len(args) != 1 or not isinstance(args[0], tuple) or args[0][0] != Known(range):
+    if f is not list or len(args) != 1 or not isinstance(args[0], Call) or args[0].function is not range:
         return None
-    ends = args[0][1]
-    return [constant(0), *ends, constant(1)] if len(ends) == 1 else [*ends, constant(1)][:3] if ends else None
+    ends = args[0].arguments
+    return (constant(0), *ends, constant(1)) if len(ends) == 1 else (*ends, constant(1))[:3] if ends else None
 
 
-def method(a: Container, name: str, args: list, kwargs: dict) -> tuple[Callable, list] | None:
+def method(a: Container, name: str, args: list, kwargs: dict) -> Call | None:
     """What a method of a list does, and of what; None for those that are written otherwise."""
     if a.kind != "list":
         return None
     if name == "sort" and not args:
         options = _options(kwargs)
-        return options and (_SORT[options[0]], [a, *options[1]])
+        return options and Call(_SORT[options[0]], (a, *options[1]))
     if kwargs or (name == "pop" and getattr(args[0] if args else None, "const", None) in (0, -1)):
         return None
     made = _METHODS.get((name, len(args)))
     if made is _extend and not (_is_list(args[0]) or _is_row(args[0])):
         return None
-    return made and (made, [a, *args])
+    return made and Call(made, (a, *args))
 
 
-def contains(c, key, lacks: bool) -> tuple[Callable, list] | None:
+def contains(c, key, lacks: bool) -> Call | None:
     """``key in c``, or ``key not in c``, of a list."""
-    return (_lacks if lacks else _contains, [c, key]) if _is_list(c) and isinstance(key, Scalar | Tuple) else None
+    return Call(_lacks if lacks else _contains, (c, key)) if _is_list(c) and isinstance(key, Scalar | Tuple) else None
 
 
-def part(a, key) -> tuple[Callable, list] | None:
+def part(a, key) -> Call | None:
     """What a slice of a list is; None for other subscripts."""
     if not (_is_list(a) and isinstance(key, Slice)):
         return None
     start, stop, step = (None if k == Known(None) else k for k in (key.start, key.stop, key.step))
     if step is not None and getattr(step, "const", None) == -1 and start is None and stop is None:
-        return _reversed, [a]
+        return Call(_reversed, (a,))
     if step is not None and getattr(step, "const", None) != 1:
         return None
     if start is None and stop is None:
-        return _list, [a]
-    return (_from, [a, start]) if stop is None else (_part, [a, constant(0) if start is None else start, stop])
+        return Call(_list, (a,))
+    return Call(_from, (a, start)) if stop is None else Call(_part, (a, constant(0) if start is None else start, stop))
 
 
-def joined(a, b) -> tuple[Callable, list] | None:
-    return (_joined, [a, b]) if _is_list(a) and _is_list(b) else None
+def joined(a, b) -> Call | None:
+    return Call(_joined, (a, b)) if _is_list(a) and _is_list(b) else None

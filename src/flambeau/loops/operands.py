@@ -19,17 +19,43 @@ from .values import Array, Declined, Known, Method, Scalar, Size, Stream, Symbol
 if TYPE_CHECKING:
     from .inlining import Callee
 
-__all__ = ["Generator", "Inputs", "Items", "Operands", "Written"]
+__all__ = ["Generator", "GivenArray", "Inputs", "Items", "Operands", "OverItems", "OverRange", "Written"]
+
+
+@slotted
+class GivenArray:
+    """An array of the outside: ``token`` is what capture knows it as. ``dense``: the last stride is one element. ``sizes``: one that differs between
+    calls is what it is known as."""
+
+    token: Any
+    dtype: np.dtype
+    ndim: int
+    dense: bool
+    sizes: tuple
+
+
+@slotted
+class OverRange:
+    """What a loop over a range runs over, which isn't empty. ``start`` and ``stop`` may be Symbolic."""
+
+    start: Any
+    stop: Any
+    step: int
+
+
+@slotted
+class OverItems:
+    """What a loop over other things runs over: something given, or a Call of enumerate() and the like with what is given."""
+
+    of: Any
 
 
 @slotted(frozen=False)
 class Inputs:
-    """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, an operand's description
-    ``(token, dtype, ndim, dense, sizes)`` (see Array; a size that differs between calls is what it is known as) or Known;
+    """What the loop may read. ``local(name)`` and ``load_global(name)`` give a Scalar constant, Symbolic, GivenArray or Known;
     ``attribute(known, name)`` the same for an attribute. They raise Declined for anything else, and what they give is guarded.
     ``function(known)``: a Python function that is called; ``nested(code)``: the instructions of one that the loop makes.
-    ``trip``: (start, stop, step) of the range that the loop runs over, which isn't empty (start and stop may be Symbolic); ("over", item) for
-    arrays: a description, or a call (Known, items) of enumerate or zip; None for while. ``turns(p)``: the number of turns modulo p, where
+    ``trip``: what the loop runs over; None for while. ``turns(p)``: the number of turns modulo p, where
     that is known before. ``rerunnable``: nothing that has happened before the loop has an effect, so that all may run again plainly
     when the loop meets an error. ``collects``: whether the loop is a comprehension's: ``local(COLLECTED)`` is the list, dict or set that it fills.
     ``live(code, i)``: variables of a function that is called which may be read at or after its instruction i. ``tells_wrapping``: whether the kernel
@@ -40,7 +66,7 @@ class Inputs:
     deref: Callable[[str], Any]
     attribute: Callable[[Known, str], Any]
     function: Callable[[Known], Callee]
-    trip: tuple | None
+    trip: OverRange | OverItems | None
     constants: tuple = ()
     rerunnable: bool = True
     turns: Callable[[int], int] | None = None
@@ -69,9 +95,9 @@ class Items:
 
 @slotted
 class Written:
-    """Text of the outside: the description of the array of its codes."""
+    """Text of the outside: the array of its codes."""
 
-    codes: tuple
+    codes: GivenArray
 
 
 class Operands(InterpreterPart):
@@ -106,21 +132,21 @@ class Operands(InterpreterPart):
     def given(self, what, name: str | None = None):
         """A value from outside as one of ours. Numbers named ``name`` are passed at each call."""
         if isinstance(what, Generator):
-            table = self.given((what.token, I64, 1, True, what.sizes))
+            table = self.given(GivenArray(what.token, I64, 1, True, what.sizes))
             stream = Stream(table.whole, table.ptr, what.legacy)
             return stream if what.method is None else Method(stream, what.method)
         if isinstance(what, Written):
             return Text(self.given(what.codes))
         if isinstance(what, Items):
             return Tuple(tuple(self.given(item, name and f"{name}.{k}") for k, item in enumerate(what.items)))
-        if isinstance(what, tuple):
-            token, dtype, ndim, dense, sizes = what
-            if id(token) not in self._arrays:
+        if isinstance(what, GivenArray):
+            if id(what.token) not in self._arrays:
                 n = len(self._arrays)
-                self.always.append(sizes)
-                self._arrays[id(token)] = token, arrays.described(n, dtype, dense, self._sizes_of(n, sizes))
-            whole = arrays.operand(self.array(token))
-            return arrays.load(self.e, whole, ()) if ndim == 0 else whole
+                self.always.append(what.sizes)
+                described = arrays.described(n, what.dtype, what.dense, self._sizes_of(n, what.sizes))
+                self._arrays[id(what.token)] = what.token, described
+            whole = arrays.operand(self.array(what.token))
+            return arrays.load(self.e, whole, ()) if what.ndim == 0 else whole
         if isinstance(what, Symbolic):
             number = self._number(what.dtype, f"symbol {id(what.token)}", what.token)
             if id(what.size) in self._named:

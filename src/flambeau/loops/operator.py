@@ -25,8 +25,8 @@ from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..inductor.lowering.donate import writing_form
-from .arithmetic import INSTEAD
 from .complexes import part
+from .conversions import INSTEAD
 from .interpreter import Compiled
 from .numpy_calls import perform
 from .streams import stream_of

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
-from . import arithmetic, arrays
+from . import arithmetic, arrays, comparisons, conversions
 from .emitter import I64, Emitter, constant
 from .values import Declined, Scalar, Tuple
 
@@ -49,7 +49,7 @@ def _chosen(e: Emitter, items: tuple, where: list[Operand], what: str):
 def of_items(e: Emitter, f, items: list[Scalar]):
     """What builtin functions give of a tuple or list of numbers that is written down; None for others."""
     if f in (max, min) and items:
-        return arithmetic.choose(e, f is max, items)
+        return comparisons.choose(e, f is max, items)
     if f is sum and not any(x.kind == "f" and x.weak is not False for x in items):
         out = constant(0)
         for x in items:
@@ -58,7 +58,7 @@ def of_items(e: Emitter, f, items: list[Scalar]):
     if f in (any, all):
         out = llvm.constant(llvm.I1, f is all)
         for x in items:
-            out = e.op("and" if f is all else "or", out, arithmetic.to_bool(e, x))
+            out = e.op("and" if f is all else "or", out, conversions.to_bool(e, x))
         return Scalar(BOOL, True, out)
     return None
 

@@ -14,8 +14,9 @@ from typing import Any
 from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, Type
-from .arithmetic import INSTEAD
+from .conversions import INSTEAD
 from .machine import InterpreterPart, Machine
+from .parts import ArrayPart, ListPart
 from .values import (
     CONFLICT,
     ContainerType,
@@ -201,6 +202,6 @@ def _slots(name: str, t) -> list[tuple[str, Type]]:
         return [(f"{name}.p", llvm.PTR)]
     if isinstance(t, Method) and isinstance(t.owner, Stream):
         return []
-    if isinstance(t, Iterator) and (t.parts is None or t.parts[0] in ("array", "list")):
+    if isinstance(t, Iterator) and isinstance(t.parts, ArrayPart | ListPart | None):
         return [(f"{t.key}.{what}", llvm.I64) for what in ("cur", "stop", "limit")]
     raise Declined(f"a recursive call while {type(t).__name__.lower().removesuffix('type')}s of its caller are in use")

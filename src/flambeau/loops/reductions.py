@@ -9,12 +9,12 @@ import numpy as np
 
 from ..base.records import replace, slotted
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic
-from .arithmetic import cast, loop_dtypes
+from . import arithmetic, comparisons, conversions
 from .arrays import address, as_expression, count, fill, temporary
+from .conversions import cast, loop_dtypes
 from .emitter import BOOL, F64, I64, Emitter, constant
 from .rows import better, by_rows, divided, joined, places_by_rows
-from .values import ArrayView, Declined, Expression, Scalar, Size
+from .values import ArrayView, Declined, Expression, Scalar, Size, register_type
 
 __all__ = ["REDUCTIONS", "dot", "reduce", "sum_dtype"]
 
@@ -23,7 +23,7 @@ class _Accumulator:
     """A slot that elements are combined into."""
 
     def __init__(self, e: Emitter, dtype: np.dtype, start: Operand | int):
-        self.e, self.dtype, self.name, self.type = e, dtype, e.unique("acc"), arithmetic.register_type(dtype)
+        self.e, self.dtype, self.name, self.type = e, dtype, e.unique("acc"), register_type(dtype)
         e.set(self.name, self.type, start)
 
     def get(self) -> Operand:
@@ -106,11 +106,11 @@ def _extreme(greater: bool) -> Reduction:
         acc = _Accumulator(e, x.dtype, element(tuple(0 for _ in sizes)).v)
         for indices in e.loop(sizes):
             best = Scalar(x.dtype, False, acc.get())
-            acc.set(arithmetic.extreme(e, greater, best, element(indices)).v)
+            acc.set(comparisons.extreme(e, greater, best, element(indices)).v)
         return Scalar(x.dtype, False, acc.get())
 
     def combine(e, dtype, a, b):
-        return arithmetic.extreme(e, greater, Scalar(dtype, False, a), Scalar(dtype, False, b)).v
+        return comparisons.extreme(e, greater, Scalar(dtype, False, a), Scalar(dtype, False, b)).v
 
     return Reduction(run, _same, by_rows(combine, _same))
 
@@ -142,7 +142,7 @@ def _truth(every: bool) -> Reduction:
     def run(e, x, sizes, element) -> Scalar:
         acc = _Accumulator(e, BOOL, every)
         for indices in e.loop(sizes):
-            acc.set(e.op("and" if every else "or", acc.get(), arithmetic.to_bool(e, element(indices))))
+            acc.set(e.op("and" if every else "or", acc.get(), conversions.to_bool(e, element(indices))))
         return Scalar(BOOL, False, acc.get())
 
     def combine(e, dtype, a, b):
@@ -204,7 +204,7 @@ def reduce(e: Emitter, name: str, x, axes: tuple[int, ...] | None = None, keepdi
 
 
 def _whole(e: Emitter, rule: Reduction, x: Expression) -> Scalar:
-    name, t = e.unique("whole"), arithmetic.register_type(rule.dtype(x.dtype))
+    name, t = e.unique("whole"), register_type(rule.dtype(x.dtype))
 
     def write():
         e.set(name, t, rule.whole(e, x, x.sizes, x.element).v)
@@ -251,7 +251,7 @@ def dot(e: Emitter, a, b, place: str):
 
     pairs = (*a.pairs, *b.pairs)
     if not sizes:
-        name, t = f"dot{e.names.count}", arithmetic.register_type(dtype)
+        name, t = f"dot{e.names.count}", register_type(dtype)
         e.versions(pairs, lambda: e.set(name, t, element(()).v))
         return Scalar(dtype, False, e.get(name, t))
     last = given[1] if b.ndim == 2 else given[0]  # whose elements lie as the result's do, if by rows

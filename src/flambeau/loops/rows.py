@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic
-from .arithmetic import cast
+from . import comparisons
 from .arrays import address, count, temporary
+from .conversions import cast
 from .emitter import I64, Emitter, constant
 from .values import ArrayView, Expression, Scalar, Size
 
@@ -93,7 +93,7 @@ def places_by_rows(greater: bool):
 
 def better(e: Emitter, greater: bool, v: Scalar, old: Operand) -> Operand:
     """Whether an element takes the place of the best one so far."""
-    better = arithmetic.compare(e, ">" if greater else "<", v, Scalar(v.dtype, False, old)).v
+    better = comparisons.compare(e, ">" if greater else "<", v, Scalar(v.dtype, False, old)).v
     if v.dtype.kind != "f":
         return better
     number, nan = e.cmp("ord", old, old), e.cmp("uno", v.v, v.v)

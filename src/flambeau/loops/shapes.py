@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..base.records import replace
-from . import arithmetic, arrays
+from . import arrays, conversions
 from .emitter import Emitter, constant
 from .values import ArrayView, Declined, Expression, Scalar, Size, Tuple
 
@@ -68,6 +68,6 @@ def _together(e: Emitter, place: str, x) -> ArrayView:
         if s != step:
             # Where there is one element it doesn't matter how far the next one would be.
             fits = e.op("or", e.cmp("eq", s, step), e.cmp("ule", n, 1))
-            e.check(fits, "RuntimeError", f"reshape of elements in another order{arithmetic.INSTEAD}")
+            e.check(fits, "RuntimeError", f"reshape of elements in another order{conversions.INSTEAD}")
         step = e.mul(step, n)
     return x

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, arrays
+from . import arrays, comparisons, conversions
 from .emitter import BOOL, I64, Emitter, constant
 from .values import CHARACTER, ArrayView, Declined, Known, Method, Scalar, Size, Slice, Text, Tuple
 
@@ -88,7 +88,7 @@ def subscript(e: Emitter, text: Text, key) -> Scalar | Text:
         return Text(arrays.subscript(e, view, key))
     if not isinstance(key, Scalar) or key.kind not in "iu":
         raise Declined("a subscript of text")
-    n, k = view.sizes[0], arithmetic.to_int(e, key).v
+    n, k = view.sizes[0], conversions.to_int(e, key).v
     if not (key.bounds and key.bounds[0] >= 0):
         k = e.select(e.cmp("slt", k, 0), integer(e.add(k, n)), k)
     e.check(e.cmp("ult", k, n), "IndexError", "string index out of range")
@@ -110,7 +110,7 @@ def compare(e: Emitter, op: str, a, b) -> Scalar:
         raise Declined("a comparison of text with other things")
     x, y = character(a), character(b)
     if _is_character(x) and _is_character(y):
-        return arithmetic.compare(e, op, x, y)
+        return comparisons.compare(e, op, x, y)
     if op not in ("==", "!="):
         raise Declined("which text is less, of several characters")
     same = _same(e, _reader(e, x), _reader(e, y))
@@ -179,7 +179,7 @@ def called(e: Emitter, f, args: list) -> Scalar | None:
         return None
     (x,) = args
     if f is chr and isinstance(x, Scalar) and x.kind == "i":
-        n = arithmetic.to_int(e, x)
+        n = conversions.to_int(e, x)
         e.check(e.cmp("ule", n.v, LAST), "ValueError", "chr() arg not in range(0x110000)")
         return _made(e.to("trunc", n.v, llvm.I32))
     if f is len and isinstance(x, Text):
@@ -241,6 +241,6 @@ def method(e: Emitter, owner, name: str, args: list) -> Scalar:
         return _count(e, owner, character(args[0]))
     if args or name not in _METHODS:
         raise Declined(f"{name}() of text with these arguments")
-    text = f"{name}() of a character beyond ASCII in a compiled loop{arithmetic.INSTEAD}"
+    text = f"{name}() of a character beyond ASCII in a compiled loop{conversions.INSTEAD}"
     e.check(e.cmp("ult", owner.v, 128), "RuntimeError", text)
     return _METHODS[name](e, owner.v)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
-from . import arithmetic, text
+from . import comparisons, conversions, text
 from .emitter import BOOL, Emitter
 from .values import Declined, Scalar, Tuple
 
@@ -47,5 +47,5 @@ def _numbers(e: Emitter, op: str, a, b) -> Operand:
     for s in (a, b):
         if s.kind == "f":
             ordered = e.cmp("ord", s.v, s.v)
-            e.check(ordered, "RuntimeError", f"a NaN in a tuple that a compiled loop compares{arithmetic.INSTEAD}")
-    return arithmetic.compare(e, op, a, b).v
+            e.check(ordered, "RuntimeError", f"a NaN in a tuple that a compiled loop compares{conversions.INSTEAD}")
+    return comparisons.compare(e, op, a, b).v

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ __all__ = [
     "CHARACTER",
     "COLLECTED",
     "CONFLICT",
+    "Call",
     "Container",
     "ContainerType",
     "DONE",
@@ -235,11 +237,11 @@ class Slice:
 @slotted
 class Iterator:
     """Over a range. ``key`` names its slots; ``step`` is a known number. ``parts``: how elements are made of the counter, where it is over
-    arrays (see iteration.py). ``bounds``: what the elements of the range lie between, ``below``: and what they are below."""
+    other things (see parts.py). ``bounds``: what the elements of the range lie between, ``below``: and what they are below."""
 
     key: str
     step: int
-    parts: tuple | None = None
+    parts: Any = None
     bounds: tuple[int, int] | None = None
     below: between.Below = None
 
@@ -269,6 +271,20 @@ class Known:
 
     def __hash__(self):
         return id(self.value)
+
+
+@slotted
+class Call:
+    """A call of a Python function that isn't made yet: of one that gives an iterator, which a loop will ask for its elements, or of one that is
+    written out."""
+
+    function: Callable
+    arguments: tuple[Any, ...]
+    keywords: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def first(self) -> Any:
+        return self.arguments[0]
 
 
 @slotted

@@ -10,12 +10,12 @@ from typing import Any
 
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
-from . import arithmetic, arrays, text
+from . import arrays, conversions, text
 from .arguments import NULL
 from .containers import Containers, Given
 from .emitter import I64
 from .machine import InterpreterPart, Machine
-from .operands import Operands
+from .operands import GivenArray, Operands
 from .values import (
     CONFLICT,
     ArrayView,
@@ -83,7 +83,7 @@ class Variables(InterpreterPart):
             except Declined as reason:
                 self.initial[name] = reason
         # Arrays come first, so that numbers are known to be their sizes.
-        for name in sorted(names, key=lambda name: (not isinstance(self.initial[name], tuple), name)):
+        for name in sorted(names, key=lambda name: (not isinstance(self.initial[name], GivenArray), name)):
             what = self.initial[name]
             if isinstance(what, Declined) or what is None:
                 continue
@@ -111,7 +111,7 @@ class Variables(InterpreterPart):
         e = self.e
         if isinstance(value, Scalar):
             e.set(name, register_type(value.dtype), value.v)
-            e.set(f"{name}.w", llvm.I8, arithmetic.flag_of(e, value) or arithmetic.UNKNOWN)
+            e.set(f"{name}.w", llvm.I8, conversions.flag_of(e, value) or conversions.UNKNOWN)
         elif isinstance(value, ArrayView):
             e.set(f"{name}.p", llvm.PTR, value.ptr)
             if value.owner is not None:
@@ -187,7 +187,7 @@ class Variables(InterpreterPart):
     def require(self, name: str) -> None:
         """Leave the loop unless the variable has a value here."""
         has = self.e.cmp("ne", self.e.get(f"{name}.is", llvm.I8), 0)
-        self.e.check(has, "RuntimeError", f"{name} has no value in a compiled loop{arithmetic.INSTEAD}")
+        self.e.check(has, "RuntimeError", f"{name} has no value in a compiled loop{conversions.INSTEAD}")
 
     def write(self, name: str, value) -> None:
         e = self.e
@@ -236,7 +236,7 @@ class Variables(InterpreterPart):
         if isinstance(want, ScalarType):
             if want.dtype != have.dtype:
                 value = self.values.get(name) or self.fetch(name, have)
-                self.keep(name, arithmetic.met(self.e, value, want.dtype))
+                self.keep(name, conversions.met(self.e, value, want.dtype))
         elif isinstance(want, TupleType):
             for k, (a, b) in enumerate(zip(have.items, want.items)):
                 self.convert(f"{name}.{k}", a, b)

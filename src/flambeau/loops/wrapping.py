@@ -8,8 +8,8 @@ import numpy as np
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.code import Code
 from ..inductor.assembly.instructions import Operand
-from .arithmetic import cast
 from .bounds import LEAST, MOST, of
+from .conversions import cast
 from .emitter import I64, Emitter
 from .values import Scalar
 

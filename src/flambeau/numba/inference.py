@@ -13,7 +13,7 @@ from ..dynamo.bytecode.instructions import decode, live_locals
 from ..loops import Declined, compile_region
 from ..loops.emitter import constant
 from ..loops.inlining import Callee
-from ..loops.operands import Inputs
+from ..loops.operands import GivenArray, Inputs, OverRange
 from ..loops.values import Known, NoValue, Symbolic
 
 __all__ = ["result_dtype"]
@@ -30,7 +30,7 @@ def result_dtype(function: Callable, dtypes: tuple[np.dtype, ...]) -> np.dtype |
     insts = decode(code)
     header = next(i.index for i in insts if i.name == "FOR_ITER")
     size = object()
-    given = {n: (object(), dtype, 1, True, (size,)) for n, dtype in zip(names, dtypes)}
+    given = {n: GivenArray(object(), dtype, 1, True, (size,)) for n, dtype in zip(names, dtypes)}
 
     def local(name: str):
         if name not in given:
@@ -43,7 +43,7 @@ def result_dtype(function: Callable, dtypes: tuple[np.dtype, ...]) -> np.dtype |
         _unknown,
         _attribute,
         _callee,
-        (0, Symbolic(size, np.dtype(np.int64)), 1),
+        OverRange(0, Symbolic(size, np.dtype(np.int64)), 1),
         code.co_consts,
     )
     try:

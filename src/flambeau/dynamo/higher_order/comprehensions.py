@@ -9,6 +9,7 @@ import types
 import numpy as np
 
 from flambeau.base.weak import remembered
+from flambeau.loops.operands import OverItems
 from flambeau.loops.values import COLLECTED
 
 from ..bytecode.instructions import decode
@@ -92,7 +93,7 @@ def _run(tx, header: int, collects: Variable) -> bool:
         return False
     trip = native_loops.trip_of(tx, over)
     if trip is None or not (
-        trip.what[0] == "over" or native_loops.reads_arrays(tx, header) or native_loops.recurses(tx, header)
+        isinstance(trip.what, OverItems) or native_loops.reads_arrays(tx, header) or native_loops.recurses(tx, header)
     ):
         return False
     compiler, body = tx.output.compiler, tx.insts[header + 1 : tx.insts[header].target]

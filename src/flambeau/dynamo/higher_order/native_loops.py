@@ -22,12 +22,13 @@ from flambeau.loops.bytecode import binary_name
 from flambeau.loops.containers import MOST, MOST_ALIKE, Given
 from flambeau.loops.emitter import constant
 from flambeau.loops.inlining import Callee
-from flambeau.loops.operands import Generator, Inputs, Items, Written
+from flambeau.loops.operands import Generator, GivenArray, Inputs, Items, OverItems, OverRange, Written
 from flambeau.loops.region import find
 from flambeau.loops.values import (
     COLLECTED,
     DONE,
     RETURNED,
+    Call,
     ContainerType,
     Known,
     NoValue,
@@ -104,7 +105,8 @@ def _describe(tx, operands: dict, v):
         if ndim == 0 and not v.scalar:
             raise Declined("an array without dimensions")
         operands[id(v.node)] = v
-        return v.node, dtype, ndim, ndim > 0 and v.val.stride()[-1] == 1, tuple(map(_size, v.val.shape))
+        dense = ndim > 0 and v.val.stride()[-1] == 1
+        return GivenArray(v.node, dtype, ndim, dense, tuple(map(_size, v.val.shape)))
     if type(v) is TupleVariable and v.cls is tuple:
         return Items(tuple(_describe(tx, operands, item) for item in v.elements))
     if isinstance(v, NumpyGeneratorVariable | DrawVariable):
@@ -514,14 +516,14 @@ def try_range(tx, v: RangeVariable) -> bool:
         return False
     if not reads and count < WORTH and worth < TOO_MANY and not recurses(tx, header):
         return False
-    return _native(tx, header, {}, tuple(ends), _turns(*ends)) or (reads and _left_to_python(tx, header, count))
+    return _native(tx, header, {}, OverRange(*ends), _turns(*ends)) or (reads and _left_to_python(tx, header, count))
 
 
 @slotted
 class Trip:
     """What a loop runs over: ``what`` as Inputs has it, about how many turns, the exact number where it is known, and what it reads."""
 
-    what: tuple
+    what: OverRange | OverItems
     about: int
     count: Any
     operands: dict
@@ -531,13 +533,13 @@ def trip_of(tx, v) -> Trip | None:
     """Of a range, or of arrays; None for what is empty, or no native loop's."""
     if isinstance(v, RangeVariable):
         trip = _trip(v)
-        return trip and Trip(tuple(trip[:3]), trip[3], _turns(*trip[:3]), {})
+        return trip and Trip(OverRange(*trip[:3]), trip[3], _turns(*trip[:3]), {})
     operands: dict = {}
     try:
         found = _iterable(tx, operands, v)
     except Declined:
         return None
-    return found and Trip(("over", found[0]), found[1], found[2], operands)
+    return found and Trip(OverItems(found[0]), found[1], found[2], operands)
 
 
 def try_collecting(tx, header: int, trip: Trip) -> bool:
@@ -611,7 +613,7 @@ def try_arrays(tx, v) -> bool:
         return False
     if found is None or not _is_worth_it(tx, header, _work(tx, header, found[1])):
         return False
-    return _native(tx, header, operands, ("over", found[0]), found[2])
+    return _native(tx, header, operands, OverItems(found[0]), found[2])
 
 
 def _iterable(tx, operands: dict, v):
@@ -622,7 +624,7 @@ def _iterable(tx, operands: dict, v):
         v = v.iter(tx)
     if isinstance(v, TextIteratorVariable) and v.over is not None:
         n, codes = v.text.size(), _describe(tx, operands, v.text)
-        return (Known(reversed), [codes]) if v.down else codes, n if type(n) is int else n.env.hint(n.expr), n
+        return Call(reversed, (codes,)) if v.down else codes, n if type(n) is int else n.env.hint(n.expr), n
     if v.is_constant() and type(v.as_constant()) is bytes and v.as_constant():
         n = len(v.as_constant())
         return Known(v.as_constant(), v), n, n
@@ -633,17 +635,17 @@ def _iterable(tx, operands: dict, v):
         return _describe(tx, operands, v), n if type(n) is int else n.env.hint(n.expr), n
     if isinstance(v, EnumerateVariable):
         inner = _iterable(tx, operands, v.it)
-        return inner and ((Known(enumerate), [inner[0], constant(v.at)]), *inner[1:])
+        return inner and (Call(enumerate, (inner[0], constant(v.at))), *inner[1:])
     if isinstance(v, IndicesVariable) and not v.at and 0 not in v.sizes:
         n = math.prod(v.sizes)
-        return (Known(np.ndindex), [constant(k) for k in v.sizes]), n, n
+        return Call(np.ndindex, tuple(map(constant, v.sizes))), n, n
     if not isinstance(v, ZipVariable) or v.strict:
         return None
     inner = [_iterable(tx, operands, it) for it in v.its]
     if not inner or None in inner:
         return None
     counts = [n for *_, n in inner]
-    return (Known(zip), [item for item, *_ in inner]), min(n for _, n, _ in inner), functools.reduce(sym_min, counts)
+    return Call(zip, tuple(item for item, *_ in inner)), min(n for _, n, _ in inner), functools.reduce(sym_min, counts)
 
 
 def _writes(inst) -> bool:
