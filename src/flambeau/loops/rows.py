@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
 from . import comparisons
 from .arrays import address, count, temporary
 from .conversions import cast
 from .emitter import I64, Emitter, constant
-from .values import ArrayView, Expression, Scalar, Size
+from .values import ArrayView, Expression, Scalar, Size, known, memory_type
 
 __all__ = ["better", "by_rows", "divided", "joined", "places_by_rows"]
+
+SHORT = 16  # elements of a row that stays in registers, where their number is known
 
 
 def joined(ndim: int, outer: dict, over, inner) -> tuple[Size, ...]:
@@ -30,18 +33,39 @@ def by_rows(combine, dtype_of, start=None, finish=None):
         def element(inner, outer) -> Scalar:
             return cast(e, x.element(joined(x.ndim, dict(zip(kept, outer)), over, inner)), dtype)
 
-        def write():
-            if start is None:
-                for outer in e.loop(out.sizes, parallel=True):
-                    e.store(address(e, out, outer), dtype, element(tuple(0 for _ in over), outer).v)
-            else:
-                v = constant(dtype.type(start)).v
-                for outer in e.loop(out.sizes, parallel=True):
-                    e.store(address(e, out, outer), dtype, v)
+        def first(outer) -> Operand:
+            return element(tuple(0 for _ in over), outer).v if start is None else constant(dtype.type(start)).v
+
+        def short_rows():
+            """Each row by itself, in registers meanwhile."""
+            *lead, n = out.sizes
+            row = e.slot(e.unique("row"), llvm.aggregate(f"[{n} x {memory_type(dtype).text}]"))
+            for outer in e.loop(lead, parallel=True):
+                for at in e.loop((n,)):
+                    e.write(first((*outer, *at)), e.place(memory_type(dtype), row, *at))
+                for inner in e.loop([x.sizes[d] for d in over]):
+                    for at in e.loop((n,)):
+                        p = e.place(memory_type(dtype), row, *at)
+                        v = element(inner, (*outer, *at)).v
+                        e.write(combine(e, dtype, e.read(memory_type(dtype), p), v), p)
+                for at in e.loop((n,)):
+                    v = e.read(memory_type(dtype), e.place(memory_type(dtype), row, *at))
+                    e.store(address(e, out, (*outer, *at)), dtype, v)
+
+        def long_rows():
+            for outer in e.loop(out.sizes, parallel=True):
+                e.store(address(e, out, outer), dtype, first(outer))
             for inner in e.loop([x.sizes[d] for d in over]):
                 for outer in e.loop(out.sizes, parallel=True, pieces=False):
                     p = address(e, out, outer)
                     e.store(p, dtype, combine(e, dtype, e.load(p, dtype), element(inner, outer).v))
+
+        def write():
+            n = known(out.sizes[-1])
+            if n is not None and 0 < n <= SHORT and dtype.kind in "iuf":
+                short_rows()
+            else:
+                long_rows()
             if finish is not None:
                 finish(e, out, many)
 
