@@ -149,6 +149,21 @@ DYNAMIC = {
 }
 
 
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_sequences_of_different_lengths(kind):
+    torch.manual_seed(0)
+    holder, x, lengths = nn.ModuleDict({"layer": kind(6, 5, 2, bidirectional=True)}), torch.randn(7, 3, 6), [3, 7, 5]
+    made = quant.quantize_dynamic(holder)["layer"]
+    packed = nn.utils.rnn.pack_padded_sequence(x, lengths, enforce_sorted=False)
+    out, state = made(packed)
+    wanted, wanted_state = holder["layer"](packed)
+    leaves = torch.utils._pytree.tree_leaves
+    for a, b in zip(leaves((out.data, state)), leaves((wanted.data, wanted_state)), strict=True):
+        assert a.shape == b.shape and (a - b).abs().max() < 0.05
+    again, _ = made(out._replace(data=packed.data), state)
+    assert (again.data != out.data).any()
+
+
 @pytest.mark.parametrize("name", DYNAMIC)
 def test_dynamic_quantisation(name):
     make, shape = DYNAMIC[name]

@@ -15,6 +15,7 @@ import warnings
 import zipfile
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+import quantised_archives
 import torch
 from torch import Tensor, nn
 
@@ -476,6 +477,7 @@ def modules():
             "loss": (script(nn.CrossEntropyLoss(label_smoothing=0.1)), [("forward", (x, torch.tensor([1, 3])))]),
             "pooled": (script(Pooled()), [("forward", (torch.randn(2, 3, 6),))]),
             "packed": (script(Packed()), [("forward", (torch.randn(3, 5, 3), torch.tensor([5, 2, 3])))]),
+            **quantised_archives.modules(),
         }
 
 

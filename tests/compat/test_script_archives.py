@@ -62,7 +62,7 @@ def test_results(name):
 
 
 # Their data say how often a loop runs, or are asked for as numbers.
-BY_DATA = {"language", "detector", "packed"}
+BY_DATA = {"language", "detector", "packed", "codes_sequences"}
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in BY_DATA])
@@ -71,7 +71,9 @@ def test_captured_without_a_break(name):
     check(module, calls, torch.compile(module, backend="eager", fullgraph=True))
 
 
-@pytest.mark.parametrize("name", ["conv_scripted", "encoder_traced", "lstm", "sizes", "detector"])
+@pytest.mark.parametrize(
+    "name", ["conv_scripted", "encoder_traced", "lstm", "sizes", "detector", "codes_frozen", "codes_linear"]
+)
 def test_compiled(name):
     module, calls = loaded(name)
     check(module, calls, torch.compile(module))
@@ -360,7 +362,7 @@ def _fuzzed(data: bytes, rng: random.Random) -> bytes:
     return bytes(out)
 
 
-@pytest.mark.parametrize("name", ["function", "language", "state", "tied"])
+@pytest.mark.parametrize("name", ["function", "language", "state", "tied", "codes_frozen", "codes_lstm"])
 def test_broken_archives_are_refused(name):
     """Whatever is in a record, loading is an error of the file, or gives a module."""
     rng = random.Random(name)

@@ -127,7 +127,7 @@ def checked(codes, description, packed=None) -> Affine:
             if low <= zero_point <= high:
                 return made
         case (scheme, _C.TensorBase() as scale, _C.TensorBase() as zero_point, int() as axis) if (
-            scheme is per_channel_affine
+            scheme is per_channel_affine or scheme is per_channel_affine_float_qparams
         ):
             # NOTE: the tensors themselves, not copies: a stream fills their memory later.
             sizes, kinds = {tuple(t._shape) for t in (scale, zero_point)}, (scale._dtype, zero_point._dtype)

@@ -22,7 +22,7 @@ from .storage import Storage, memory, span
 from .tensor import Tensor, strided
 from .typed_storage import TypedStorage
 
-__all__ = ["make", "place", "reduced", "set_state"]
+__all__ = ["codes_of", "make", "place", "reduced", "set_state"]
 
 
 def _ints(name: str, values) -> tuple[int, ...]:
@@ -152,17 +152,22 @@ def place(t: Tensor) -> tuple[Storage, int, tuple[int, ...]]:
     return storage, offset // item, tuple(t._strides)
 
 
+def codes_of(t: Tensor) -> tuple:
+    """The storage of a quantised tensor's codes, with its dtype, the place in it, shape and strides."""
+    affine = quantized.parts(t)
+    storage, offset, strides = place(affine.codes)
+    if affine.packed is not None:
+        strides = tuple(t._strides)
+    return TypedStorage(wrap_storage=storage, dtype=t._dtype), offset, tuple(t._shape), strides
+
+
 def _plain(t: Tensor):
     """How to make ``t`` as an object of class Tensor without attributes."""
     hooks: collections.OrderedDict = collections.OrderedDict()
     held, metadata = t, ()
     affine = quantized.parts(t)
     if affine is not None:
-        storage, offset, strides = place(affine.codes)
-        if affine.packed is not None:
-            strides = tuple(t._strides)
-        typed, parameters = TypedStorage(wrap_storage=storage, dtype=t._dtype), quantized.described(affine)
-        return _rebuild_qtensor, (typed, offset, tuple(t._shape), strides, parameters, False, hooks)
+        return _rebuild_qtensor, (*codes_of(t), quantized.described(affine), False, hooks)
     plain = t._plain()
     if plain is not None:
         held, metadata = plain, ({name: True for name, on in (("conj", t.is_conj()), ("neg", t.is_neg())) if on},)

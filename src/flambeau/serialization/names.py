@@ -60,7 +60,10 @@ SAFE: dict[str, object] = {
     "builtins.set": set,
     **{f"torch.{name}": kind for name, kind in STORAGES.items()},
     **{f"torch.{d.name}": d for d in (*dtypes.ALL, *quantized.CODES)},
-    **{f"torch.{name}": getattr(quantized, name) for name in ("per_tensor_affine", "per_channel_affine")},
+    **{
+        f"torch.{name}": getattr(quantized, name)
+        for name in ("per_tensor_affine", "per_channel_affine", "per_channel_affine_float_qparams")
+    },
     **MAKERS,
 }
 

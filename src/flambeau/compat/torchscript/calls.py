@@ -7,7 +7,7 @@ import reprlib
 
 from ... import _C
 from ...base.device import Device
-from . import values
+from . import packed, values
 from .types import Type, schema_text
 
 __all__ = ["Checked", "declaration", "given", "holds", "public", "too_many"]
@@ -43,6 +43,8 @@ def holds(program, value, kind: Type) -> bool:
     plain = {"bool": bool, "int": int, "float": float, "complex": complex, "str": str, "Device": Device}.get(name)
     if plain is not None:
         return type(value) is plain or name == "int" and isinstance(value, int) and not isinstance(value, bool)
+    if name in packed.CLASSES:
+        return isinstance(value, packed.CLASSES[name].python)
     cls = program.find(name.removeprefix("enum "))
     return cls is not None and cls.python is not None and isinstance(value, cls.python)
 
@@ -138,7 +140,7 @@ def _default(value) -> str:
 
 def declaration(method) -> str:
     """The schema, as PyTorch writes it: ``forward(__torch__.M self, Tensor x, int? s=None) -> Tensor``."""
-    parts = [f"{method.owner.qualified} self"] if method.owner is not None else []
+    parts = [f"{method.owner.qualified} {method.of}"] if method.owner is not None else []
     for name, kind in method.takes:
         text = f"{schema_text(kind)} {name}"
         parts.append(f"{text}={_default(method.defaults[name])}" if name in method.defaults else text)
@@ -168,7 +170,7 @@ def public(program, method):
         "_ts_method": method,
         "_ts_missing": MISSING,
     }
-    params, args = ["self"], []
+    params, args = [method.of], []
     for place, (name, kind) in enumerate(method.takes, 1):
         space[f"_ts_check_{place}"] = Checked(program, method, place, name, kind)
         space[f"_ts_default_{place}"] = method.defaults.get(name, MISSING)
@@ -181,7 +183,7 @@ def public(program, method):
     text = (
         f"def {method.name}({', '.join(params)}, *_ts_more, **_ts_others):\n"
         f"    if _ts_more or _ts_others:\n        _ts_too_many(_ts_method, _ts_more, _ts_others)\n"
-        f"    return self.{program.raw(method.name)}({', '.join(args)})\n"
+        f"    return {method.of}.{program.raw(method.name)}({', '.join(args)})\n"
     )
     made: dict = {}
     exec(compile(text, f"{program.name}/{method.qualified}", "exec", dont_inherit=True), space, made)

@@ -27,8 +27,10 @@ class Method:
         self.python: Callable | None = None
         a = source.node.args
         params = a.args[1:] if owner is not None else a.args
-        if owner is not None and (not a.args or a.args[0].arg != "self"):
+        if owner is not None and not a.args:
             raise Refused(source.node, f"{qualified} is a method without self")
+        # The object's name: classes may call it otherwise than self.
+        self.of = a.args[0].arg if owner is not None else None
         if any(p.annotation is None for p in params) or a.kwonlyargs:
             raise Refused(source.node, f"{qualified} has a parameter without a type")
         self.takes = [(p.arg, names.type(p.annotation)) for p in params]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from . import rows, values
+from . import packed, rows, values
 from .names import CONTEXTS
 from .nodes import Closure, Refused, Typed
 from .operators import Operators
@@ -102,6 +102,10 @@ class Calls(Operators):
     def _method(self, node, made: ast.expr, kind: Type, name: str):
         if kind.name in CONTEXTS and name == "__init__":
             return Typed(self.constant(node, None), NONE)
+        of_packed = packed.CLASSES.get(kind.name)
+        if of_packed is not None and name in of_packed.methods and not node.args and not node.keywords:
+            found = of_packed.methods[name]
+            return Typed(self.calling(node, found.get, name, made), found.gives)
         method = self.program.method(node, kind, name)
         fn = ast.copy_location(ast.Attribute(made, self.program.raw(name), ast.Load()), node)
         return Typed(self.call(node, fn, self.arguments(node, method)), method.gives)

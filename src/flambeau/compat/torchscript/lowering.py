@@ -34,8 +34,8 @@ class _Function(Calls):
     def lowered(self) -> ast.FunctionDef:
         source, params = self.method.node, []
         if self.method.owner is not None:
-            params.append(ast.arg("self"))
-            self.types["self"] = Type(self.method.owner.qualified)
+            params.append(ast.arg(self.method.of))
+            self.types[self.method.of] = Type(self.method.owner.qualified)
         for name, kind in self.method.takes:
             params.append(ast.arg(name))
             self.types[name] = kind

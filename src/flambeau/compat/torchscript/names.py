@@ -11,7 +11,8 @@ from collections.abc import Callable
 from ... import _C
 from ...autograd.grad_mode import enable_grad, inference_mode, no_grad
 from ...base.device import Device
-from . import modules
+from ...core.quantized import PackedWeight
+from . import modules, packed
 from .declared import Class, Method, literal
 from .nodes import Refused
 from .syntax import FileSource, parse_file
@@ -208,6 +209,8 @@ class Names:
             return TENSOR
         if value is None:
             return NONE
+        if isinstance(value, PackedWeight):
+            return Type(packed.class_of(value))
         if isinstance(value, enum.Enum):
             return Type(f"enum {next((q for q, c in self.classes.items() if c.python is type(value)), '')}")
         if isinstance(value, list):

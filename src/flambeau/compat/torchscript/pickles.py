@@ -6,21 +6,22 @@ import pickle
 from typing import Any
 
 from ... import _C
+from ...core.quantized import PackedWeight
 from ...core.rebuild import _rebuild_tensor_v2
 from ...modules.module import Module
 from ...modules.parameter import Parameter
 from ...serialization.unpickler import Restricted
-from . import modules
+from . import modules, packed
 from .types import Type
 
 __all__ = ["Reader"]
 
 
 class _Named:
-    """A global of the pickle: a class of the archive, or a maker of typed lists."""
+    """A global of the pickle: a class of the archive, a class of C++, or a maker of typed lists."""
 
-    def __init__(self, name: str, cls=None):
-        self.name, self.cls = name, cls
+    def __init__(self, name: str, cls=None, of_packed: packed.PackedClass | None = None):
+        self.name, self.cls, self.of_packed = name, cls, of_packed
 
 
 _LISTS = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boollist")
@@ -32,16 +33,25 @@ class Reader(Restricted):
     dispatch = Restricted.dispatch.copy()
     program: Any = None
 
+    def load(self):
+        """The object. UnpicklingError, too, for packed weights without a state."""
+        self.stateless: dict[int, tuple[PackedWeight, str]] = {}
+        made = super().load()
+        for _, name in self.stateless.values():
+            raise pickle.UnpicklingError(f"an object of {name} has no state")
+        return made
+
     def find_class(self, module, name):
         full = f"{module}.{name}"
         if module == "torch.jit._pickle":
             if name in (*_LISTS, "restore_type_tag"):
                 return _Named(name)
         elif module == "__torch__" or module.startswith("__torch__."):
+            if full in packed.CLASSES:
+                return _Named(full, of_packed=packed.CLASSES[full])
             if full.startswith("__torch__.torch.classes."):
                 raise NotImplementedError(
-                    f"torch.jit.load: the archive holds an object of {full}, a class of C++ that flambeau doesn't have (weights that were packed for "
-                    "quantised layers are such)"
+                    f"torch.jit.load: the archive holds an object of {full}, a class of C++ that flambeau doesn't have"
                 )
             cls = self.program.find(full)
             if cls is None:
@@ -84,6 +94,10 @@ class Reader(Restricted):
         if not isinstance(cls, _Named):
             return super().load_newobj()
         args = self.stack.pop()
+        if cls.of_packed is not None and args == ():
+            self.stack[-1] = made = packed.new(cls.of_packed)
+            self.stateless[id(made)] = made, cls.name
+            return None
         if cls.cls is None or cls.cls.base not in (None, "Module") or args != ():
             raise pickle.UnpicklingError(f"a new {cls.name} that TorchScript doesn't write")
         self.stack[-1] = modules.new(cls.cls)
@@ -91,6 +105,11 @@ class Reader(Restricted):
 
     def load_build(self):
         made = self.stack[-2]
+        if isinstance(made, PackedWeight):
+            if id(made) not in self.stateless:
+                raise pickle.UnpicklingError("a packed weight gets a state twice")
+            _, name = self.stateless.pop(id(made))
+            return packed.fill(name, made, self.stack.pop())
         cls = getattr(type(made), "_archived", None)
         if cls is None:
             return super().load_build()
@@ -142,6 +161,8 @@ class Reader(Restricted):
         if name == "NoneType" and value is None:
             return None
         if name in ("Any", "Union", "number", "Device", "Layout", "Generator", "Function"):
+            return value
+        if name in packed.CLASSES and isinstance(value, packed.CLASSES[name].python):
             return value
         cls = self.program.find(name.removeprefix("enum ")) if "__torch__" in name else None
         if cls is not None and cls.base == "NamedTuple" and type(value) is tuple and len(value) == len(cls.attributes):

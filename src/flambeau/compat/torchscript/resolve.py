@@ -9,7 +9,12 @@ from ... import ops
 from ...core.operator import OpOverload
 from ...core.operator import Unbuilt as UnbuiltPacket
 from ...core.schema import Argument, Schema
-from . import rows, schemas, values
+from . import (
+    recurrent,  # noqa: F401  its schemas are declared by importing it
+    rows,
+    schemas,
+    values,
+)
 from .types import (
     BOOL,
     DEVICE,
@@ -159,7 +164,7 @@ def _writing(packet) -> list[tuple[Callable, Schema]]:
 
 
 def _overloads(space: str, name: str, out: bool = False) -> list[tuple[Callable, Schema]]:
-    held = schemas.TABLE.get(name, ()) if space == "aten" else ()
+    held = schemas.TABLE.get(f"{space}::{name}", ())
     found: list[tuple[Callable, Schema]] = list(held)
     if space.startswith("_") or name.startswith("__"):
         return found

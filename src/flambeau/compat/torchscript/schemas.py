@@ -26,7 +26,7 @@ TABLE: dict[str, list[tuple[Callable, Schema]]] = {}
 def declare(fn: Callable, *texts: str) -> None:
     for text in texts:
         schema = language.parse(text, "aten")
-        TABLE.setdefault(schema.name.partition("::")[2], []).append((fn, schema))
+        TABLE.setdefault(schema.name, []).append((fn, schema))
 
 
 def method(*texts: str) -> None:

@@ -11,9 +11,12 @@ from collections.abc import Callable
 
 from ... import _C
 from ...base.device import Device
+from ...core.quantized import PackedWeight, described, parts
+from ...core.rebuild import codes_of
 from ...modules.module import Module
 from ...serialization.archive import ArchiveWriter
 from ...serialization.writer import Pickler
+from . import packed
 from .types import Type
 
 __all__ = ["save"]
@@ -49,6 +52,8 @@ class Writer(Pickler):
             return self.write(self.get(known[0]))
         if isinstance(value, Module) or getattr(type(value), "_archived", None) is not None:
             return self.object(value)
+        if isinstance(value, PackedWeight):
+            return self.packed(value)
         if isinstance(value, enum.Enum):
             self.named(name.removeprefix("enum "))
             self.save(value.value)
@@ -74,8 +79,10 @@ class Writer(Pickler):
 
     def tensor(self, t) -> None:
         """A tensor, a Parameter too, as a plain one that knows whether it wants a gradient."""
-        if t.layout.__repr__() != "torch.strided" or t.is_quantized:
-            raise RuntimeError("torch.jit.save: sparse and quantised tensors in a TorchScript archive aren't built")
+        if t.is_quantized:
+            return self.quantized(t)
+        if t.layout.__repr__() != "torch.strided":
+            raise RuntimeError("torch.jit.save: sparse tensors in a TorchScript archive aren't built")
         self.named("torch._utils._rebuild_tensor_v2")
         self.write(pickle.MARK)
         self.save(t.detach().storage())
@@ -83,6 +90,32 @@ class Writer(Pickler):
             self.save(part)
         self.named("collections.OrderedDict")
         self.write(pickle.EMPTY_TUPLE + pickle.REDUCE + pickle.TUPLE + pickle.REDUCE)
+
+    def quantized(self, t) -> None:
+        """A quantised tensor: the storage of its codes, the place in it, and how they are read."""
+        self.named("torch._utils._rebuild_qtensor")
+        self.write(pickle.MARK)
+        for part in codes_of(t):
+            self.save(part)
+        record = parts(t)
+        self.write(pickle.MARK)
+        self.save(record.scheme)
+        for part in described(record)[1:]:
+            self.tensor(part) if isinstance(part, _C.TensorBase) else self.save(part)
+        self.write(pickle.TUPLE)
+        self.save(False)
+        self.named("collections.OrderedDict")
+        self.write(pickle.EMPTY_TUPLE + pickle.REDUCE + pickle.TUPLE + pickle.REDUCE)
+
+    def packed(self, value: PackedWeight) -> None:
+        """An object of a class of C++."""
+        name = packed.class_of(value)
+        held = packed.CLASSES[name]
+        self.named(name)
+        self.write(pickle.EMPTY_TUPLE + pickle.NEWOBJ)
+        self.memoize(value)
+        self.typed(held.state(value), held.kind)
+        self.write(pickle.BUILD)
 
     def container(self, value, kind: Type) -> None:
         name, args = kind

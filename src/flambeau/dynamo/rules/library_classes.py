@@ -34,6 +34,7 @@ FUNCTIONS = (
     "flambeau.functionalize.", "flambeau.inductor.", "flambeau.library.", "flambeau.loops.", "flambeau.numpy.",
 )  # fmt: skip
 TRACED = (
+    "flambeau.ao.nn.quantized.dynamic.recurrent.",
     "flambeau.compat.masked_tensor.",
     "flambeau.compat.torchscript.",
     "flambeau.nested.",

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...base.records import slotted
+from ...base import dtypes
+from ...base.records import replace, slotted
 from ...core.operator import namespace
-from ...core.quantized import PackedWeight, is_quantized
+from ...core.quantized import PackedWeight, is_quantized, make, parts
 from .arithmetic import operator
 
-quantized = namespace("quantized")
+aten, quantized = namespace("aten"), namespace("quantized")
 
 
 @slotted(eq=False)
 class LinearPackedParams(PackedWeight):
-    """``weight`` (N, K) of qint8, ``bias`` (N) of floats or None."""
+    """``weight`` (N, K) of qint8, or of floats that float16 holds; ``bias`` (N) of floats or None."""
 
     weight: Any
     bias: Any
@@ -42,6 +43,28 @@ class ConvPackedParams(PackedWeight):
     def __repr__(self):
         return f"ConvPackedParams({tuple(self.weight._shape)}, transpose={self.transpose})"
 
+    def of_dimensions(self, n: int) -> ConvPackedParams:
+        """The record for a convolution of ``n`` dimensions: PyTorch's files hold those of one as ones of two, of which the first has a single place."""
+        if n > 1 or self.weight.dim() == 3:
+            return self
+        w, sizes = parts(self.weight), (self.stride, self.padding, self.output_padding, self.dilation)
+        weight = make(replace(w, codes=w.codes.squeeze(2)))
+        return ConvPackedParams(weight, self.bias, *(v[1:] for v in sizes), self.groups, self.transpose)
+
+
+@slotted(eq=False)
+class CellParams(PackedWeight):
+    """One layer and direction of a recurrent layer on floats. ``input``, ``hidden``: the packed weights of its products; ``biases``: theirs, which files
+    hold twice. ``reduce_range``: whether what comes in has codes of 7 bits."""
+
+    input: LinearPackedParams
+    hidden: LinearPackedParams
+    biases: tuple
+    reduce_range: bool
+
+    def __repr__(self):
+        return f"CellParams({self.input!r}, {self.hidden!r})"
+
 
 def _packed(name: str, x, kind: type):
     if not isinstance(x, kind):
@@ -53,6 +76,8 @@ def _packed(name: str, x, kind: type):
 
 
 _PREPACK = {LinearPackedParams: "linear_prepack", ConvPackedParams: "conv*d_prepack"}
+# Greater values than float16's are kept as its greatest.
+HALF_MAX = 65504.0
 
 
 def _weight(name: str, weight) -> None:
@@ -87,10 +112,39 @@ def _linear(name: str, relu: bool) -> None:
 def _linear_dynamic(name: str, relu: bool) -> None:
     @operator(f"{name}(Tensor X, Any W_prepack, bool reduce_range=False) -> Tensor Y")
     def run(X, W_prepack, reduce_range):
-        p = _packed(name, W_prepack, LinearPackedParams)
+        return _dynamic_products(name, X, W_prepack, reduce_range, relu)
+
+
+def _dynamic_products(name: str, X, W_prepack, reduce_range: bool, relu: bool):
+    p = _packed(name, W_prepack, LinearPackedParams)
+    if is_quantized(p.weight):
         return quantized._linear_dynamic.default(X, p.weight, p.bias, reduce_range, relu)
+    made = aten.linear.default(X, p.weight, p.bias)
+    return aten.relu.default(made) if relu else made
 
 
+@operator("linear_prepack_fp16(Tensor W, Tensor? B=None) -> Any")
+def linear_prepack_fp16(W, B):
+    if is_quantized(W) or not W._dtype.is_floating_point:
+        raise RuntimeError(f"quantized::linear_prepack_fp16: expected a weight of floats, got one of {W._dtype}")
+    kept = aten.clamp.default(W, -HALF_MAX, HALF_MAX)
+    return LinearPackedParams(kept.to(dtypes.float16).to(dtypes.float32), B)
+
+
+@operator("linear_unpack_fp16(Any W_prepack) -> (Tensor W_origin, Tensor? B_origin)")
+def linear_unpack_fp16(W_prepack):
+    p = _packed("linear_unpack_fp16", W_prepack, LinearPackedParams)
+    return p.weight, p.bias
+
+
+def _linear_fp16(name: str, relu: bool) -> None:
+    @operator(f"{name}(Tensor X, Any W_prepack) -> Tensor Y")
+    def run(X, W_prepack):
+        return _dynamic_products(name, X, W_prepack, False, relu)
+
+
+_linear_fp16("linear_dynamic_fp16", False)
+_linear_fp16("linear_relu_dynamic_fp16", True)
 _linear("linear", False)
 _linear("linear_relu", True)
 _linear_dynamic("linear_dynamic", False)
@@ -118,15 +172,15 @@ def _conv(n: int) -> None:
         )
 
     for suffix, relu in (("", False), ("_relu", True)):
-        _conv_call(f"conv{n}d{suffix}", ".new" if n > 1 else "", relu)
-    _dynamic(f"conv{n}d_dynamic")
-    _unpacked(f"conv{n}d", _UNPACKED[:-1])
+        _conv_call(n, f"conv{n}d{suffix}", ".new" if n > 1 else "", relu)
+    _dynamic(n, f"conv{n}d_dynamic")
+    _unpacked(n, f"conv{n}d", _UNPACKED[:-1])
 
 
-def _conv_call(name: str, overload: str, relu: bool) -> None:
+def _conv_call(n: int, name: str, overload: str, relu: bool) -> None:
     @operator(f"{name}{overload}(Tensor qx, Any packed_weight, float output_scale, int output_zero_point) -> Tensor")
     def run(qx, packed_weight, scale, zero_point):
-        p = _packed(name, packed_weight, ConvPackedParams)
+        p = _packed(name, packed_weight, ConvPackedParams).of_dimensions(n)
         return quantized._convolution.default(
             qx, p.weight, p.bias, p.stride, p.padding, p.dilation, p.groups, scale, zero_point, relu
         )
@@ -147,19 +201,19 @@ def _conv_transpose(n: int) -> None:
 
     @operator(f"{name}(Tensor qx, Any packed_weight, float output_scale, int output_zero_point) -> Tensor")
     def run(qx, packed_weight, scale, zero_point):
-        p = _packed(name, packed_weight, ConvPackedParams)
+        p = _packed(name, packed_weight, ConvPackedParams).of_dimensions(n)
         return quantized._convolution_transpose.default(
             qx, p.weight, p.bias, p.stride, p.padding, p.output_padding, p.dilation, p.groups, scale, zero_point
         )
 
-    _dynamic(f"{name}_dynamic")
-    _unpacked(name, _UNPACKED)
+    _dynamic(n, f"{name}_dynamic")
+    _unpacked(n, name, _UNPACKED)
 
 
-def _dynamic(name: str) -> None:
+def _dynamic(n: int, name: str) -> None:
     @operator(f"{name}(Tensor qx, Any packed_weight, bool reduce_range=False) -> Tensor")
     def run(qx, packed_weight, reduce_range):
-        p = _packed(name, packed_weight, ConvPackedParams)
+        p = _packed(name, packed_weight, ConvPackedParams).of_dimensions(n)
         return quantized._convolution_dynamic.default(
             *(
                 qx,
@@ -179,12 +233,12 @@ def _dynamic(name: str) -> None:
 _UNPACKED = ("stride", "padding", "dilation", "groups", "transpose", "output_padding")
 
 
-def _unpacked(name: str, fields) -> None:
+def _unpacked(n: int, name: str, fields) -> None:
     """Declare what reads a packed weight: the weight and the bias, and each size."""
 
     @operator(f"{name}_unpack(Any packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)")
     def unpack(packed_weights):
-        p = _packed(f"{name}_unpack", packed_weights, ConvPackedParams)
+        p = _packed(f"{name}_unpack", packed_weights, ConvPackedParams).of_dimensions(n)
         return p.weight, p.bias
 
     for field in fields:
@@ -192,7 +246,7 @@ def _unpacked(name: str, fields) -> None:
 
         @operator(f"{name}_{field}(Any packed_weights) -> {kind}")
         def read(packed_weights, field=field, kind=kind):
-            found = getattr(_packed(f"{name}_{field}", packed_weights, ConvPackedParams), field)
+            found = getattr(_packed(f"{name}_{field}", packed_weights, ConvPackedParams).of_dimensions(n), field)
             return int(found) if kind == "int" else list(found)
 
 

@@ -6,8 +6,8 @@ from ....base import dtypes
 from ....core.operator import namespace
 from ....core.quantized import PACKED
 from ..embeddings import EmbeddingPackedParams
-from ..packed import ConvPackedParams, LinearPackedParams
-from ..tracing import uncaptured_codes
+from ..packed import HALF_MAX, ConvPackedParams, LinearPackedParams
+from ..tracing import quantised_of, uncaptured_codes
 from . import layers
 from .record import is_codes
 from .rules import operator
@@ -55,14 +55,43 @@ def linear_relu(X, W_prepack, Y_scale_i, Y_zero_point_i):
 
 @operator("quantized::linear_dynamic")
 def linear_dynamic(X, W_prepack, reduce_range=False):
-    p = _packed("linear_dynamic", W_prepack, LinearPackedParams)
-    return layers.linear_dynamic(X, p.weight, p.bias, reduce_range, False)
+    return _dynamic_products("linear_dynamic", X, W_prepack, reduce_range, False)
 
 
 @operator("quantized::linear_relu_dynamic")
 def linear_relu_dynamic(X, W_prepack, reduce_range=False):
-    p = _packed("linear_relu_dynamic", W_prepack, LinearPackedParams)
-    return layers.linear_dynamic(X, p.weight, p.bias, reduce_range, True)
+    return _dynamic_products("linear_relu_dynamic", X, W_prepack, reduce_range, True)
+
+
+def _dynamic_products(name: str, x, packed, reduce_range, relu):
+    p = _packed(name, packed, LinearPackedParams)
+    if is_codes(p.weight):
+        return layers.linear_dynamic(x, p.weight, p.bias, reduce_range, relu)
+    made = aten.linear(x.detach(), p.weight.detach(), None if p.bias is None else p.bias.detach())
+    return aten.relu(made) if relu else made
+
+
+@operator("quantized::linear_prepack_fp16")
+def linear_prepack_fp16(W, B=None):
+    if is_codes(W) or not W.dtype.is_floating_point:
+        raise RuntimeError(f"quantized::linear_prepack_fp16: expected a weight of floats, got one of {W.dtype}")
+    return LinearPackedParams(aten.clamp(W, -HALF_MAX, HALF_MAX).to(dtypes.float16).to(dtypes.float32), B)
+
+
+@operator("quantized::linear_unpack_fp16")
+def linear_unpack_fp16(W_prepack):
+    p = _packed("linear_unpack_fp16", W_prepack, LinearPackedParams)
+    return p.weight, p.bias
+
+
+@operator("quantized::linear_dynamic_fp16")
+def linear_dynamic_fp16(X, W_prepack):
+    return _dynamic_products("linear_dynamic_fp16", X, W_prepack, False, False)
+
+
+@operator("quantized::linear_relu_dynamic_fp16")
+def linear_relu_dynamic_fp16(X, W_prepack):
+    return _dynamic_products("linear_relu_dynamic_fp16", X, W_prepack, False, True)
 
 
 # ---- convolutions ------------------------------------------------------------------------------------------------------------
@@ -80,9 +109,20 @@ def _prepack(n: int):
         )
 
 
+def _convolution(x, packed):
+    """The record of a convolution of the input's dimensions: see ConvPackedParams.of_dimensions."""
+    p = _packed("conv", packed, ConvPackedParams)
+    w = p.weight
+    if x.dim() != 3 or w.dim() != 4:
+        return p
+    sizes = [v[1:] for v in (p.stride, p.padding, p.output_padding, p.dilation)]
+    weight = quantised_of(w._codes.squeeze(2), w._scale, w._zero_point, w._axis)
+    return ConvPackedParams(weight, p.bias, *sizes, p.groups, p.transpose)
+
+
 @operator("quantized::conv1d", "quantized::conv2d", "quantized::conv3d")
 def conv(qx, packed_weight, output_scale, output_zero_point):
-    p = _packed("conv", packed_weight, ConvPackedParams)
+    p = _convolution(qx, packed_weight)
     return layers.convolution(
         qx, p.weight, p.bias, p.stride, p.padding, p.dilation, p.groups, output_scale, output_zero_point, False
     )
@@ -90,7 +130,7 @@ def conv(qx, packed_weight, output_scale, output_zero_point):
 
 @operator("quantized::conv1d_relu", "quantized::conv2d_relu", "quantized::conv3d_relu")
 def conv_relu(qx, packed_weight, output_scale, output_zero_point):
-    p = _packed("conv_relu", packed_weight, ConvPackedParams)
+    p = _convolution(qx, packed_weight)
     return layers.convolution(
         qx, p.weight, p.bias, p.stride, p.padding, p.dilation, p.groups, output_scale, output_zero_point, True
     )
@@ -98,7 +138,7 @@ def conv_relu(qx, packed_weight, output_scale, output_zero_point):
 
 @operator("quantized::conv_transpose1d", "quantized::conv_transpose2d", "quantized::conv_transpose3d")
 def conv_transpose(qx, packed_weight, output_scale, output_zero_point):
-    p = _packed("conv_transpose", packed_weight, ConvPackedParams)
+    p = _convolution(qx, packed_weight)
     sizes = p.stride, p.padding, p.output_padding, p.dilation
     return layers.convolution_transpose(qx, p.weight, p.bias, *sizes, p.groups, output_scale, output_zero_point)
 
@@ -107,7 +147,7 @@ def conv_transpose(qx, packed_weight, output_scale, output_zero_point):
     *(f"quantized::conv{n}d_dynamic" for n in (1, 2, 3)), *(f"quantized::conv_transpose{n}d_dynamic" for n in (1, 2, 3))
 )
 def conv_dynamic(qx, packed_weight, reduce_range=False):
-    p = _packed("conv_dynamic", packed_weight, ConvPackedParams)
+    p = _convolution(qx, packed_weight)
     sizes = p.stride, p.padding, p.output_padding, p.dilation
     return layers.convolution_dynamic(qx, p.weight, p.bias, *sizes, p.groups, p.transpose, reduce_range)
 

@@ -6,7 +6,9 @@ import flambeau as torch
 from flambeau import nn
 from flambeau.ao.nn.quantized.modules.utils import observed_weight
 from flambeau.core.operator import namespace
-from flambeau.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from flambeau.nn.utils.rnn import PackedSequence
+
+from .. import recurrent
 
 __all__ = ["GRU", "LSTM"]
 
@@ -16,7 +18,7 @@ ops = namespace("quantized")
 class _Recurrent(nn.Module):
     """Arguments as of the float layer. ``weights``: by layer and direction, input's and state's, of qint8, and their biases."""
 
-    _gates: int
+    _step: recurrent.Step
 
     def __init__(
         self, input_size, hidden_size, num_layers=1, bias=True, batch_first=False, dropout=0.0, bidirectional=False
@@ -72,78 +74,56 @@ class _Recurrent(nn.Module):
         batched = input.dim() == 3
         x = input if batched else input.unsqueeze(1 if not self.batch_first else 0)
         x = x.transpose(0, 1) if self.batch_first else x
-        states = self._states(x, hx, batched)
-        for layer in range(self.num_layers):
-            x = self._layer(x, layer, states)
+        hx = self._zeros(x, x.shape[1]) if hx is None else hx if batched else self._each(hx, lambda s: s.unsqueeze(1))
+        x, states = self._run(x, hx)
         x = x.transpose(0, 1) if self.batch_first else x
         out = x if batched else x.squeeze(0 if self.batch_first else 1)
-        return out, self._given(states, batched)
+        return out, states if batched else self._each(states, lambda s: s.squeeze(1))
 
     def _packed(self, input, hx):
-        padded, lengths = pad_packed_sequence(input, self.batch_first)
-        if bool((lengths != lengths[0]).any()):
-            raise NotImplementedError(
-                f"{self._get_name()}: packed sequences of different lengths are not built; pad them, or run them one by one"
-            )
-        out, states = self(padded, hx)
-        return pack_padded_sequence(out, lengths, self.batch_first, enforce_sorted=False), states
+        data, sizes, ordered, back = input
+        sizes_read = sizes.tolist()
+        if hx is None:
+            hx = self._zeros(data, sizes_read[0])
+        elif ordered is not None:
+            hx = self._each(hx, lambda s: s.index_select(1, ordered))
+        out, states = self._run(data, hx, sizes_read)
+        if back is not None:
+            states = self._each(states, lambda s: s.index_select(1, back))
+        return PackedSequence(out, sizes, ordered, back), states
 
-    def _layer(self, x, layer: int, states):
-        outs = []
-        for direction in range(self._directions):
-            at = layer * self._directions + direction
-            w_ih, w_hh, b_ih, b_hh = self.weights[at]
-            gates = ops._linear_dynamic.default(x, w_ih, b_ih, True, False)
-            steps = range(len(x)) if direction == 0 else reversed(range(len(x)))
-            made = [None] * len(x)
-            for t in steps:
-                made[t] = self._step(
-                    gates[t], lambda h, w=w_hh, b=b_hh: ops._linear_dynamic.default(h, w, b, True, False), states, at
-                )
-            outs.append(torch.stack(made) if made else x.new_zeros(0, x.shape[1], self.hidden_size))
-        return torch.cat(outs, -1) if len(outs) > 1 else outs[0]
-
-    def _zeros(self, x):
-        return x.new_zeros(self.num_layers * self._directions, x.shape[1], self.hidden_size)
+    def _run(self, x, hx, sizes=None):
+        cells = [_cell(*weights) for weights in self.weights]
+        given = hx if isinstance(hx, tuple) else (hx,)
+        states = list(zip(*(s.unbind(0) for s in given)))
+        dropout = self.dropout if self.training else 0.0
+        x, final = recurrent.run(x, states, cells, self._step, self._directions, sizes, dropout)
+        made = tuple(torch.stack(parts) for parts in zip(*final))
+        return x, made if isinstance(hx, tuple) else made[0]
 
     @staticmethod
-    def _rows(state, batched) -> list:
-        return list((state if batched else state.unsqueeze(1)).unbind(0))
+    def _each(states, fn):
+        return tuple(map(fn, states)) if isinstance(states, tuple) else fn(states)
+
+    def _zeros(self, x, rows: int):
+        zeros = x.new_zeros(self.num_layers * self._directions, rows, self.hidden_size)
+        return (zeros, zeros) if isinstance(self, LSTM) else zeros
+
+
+def _cell(w_ih, w_hh, b_ih, b_hh) -> recurrent.Cell:
+    return recurrent.Cell(
+        lambda x: ops._linear_dynamic.default(x, w_ih, b_ih, True, False),
+        lambda h: ops._linear_dynamic.default(h, w_hh, b_hh, True, False),
+    )
 
 
 class LSTM(_Recurrent):
     """An LSTM with weights of qint8."""
 
-    def _states(self, x, hx, batched):
-        zeros = (self._zeros(x), self._zeros(x))
-        return [self._rows(s, batched or hx is None) for s in (zeros if hx is None else hx)]
-
-    def _step(self, gates, recur, states, at):
-        hidden, cells = states
-        i, f, g, o = (gates + recur(hidden[at])).chunk(4, -1)
-        cells[at] = torch.sigmoid(f) * cells[at] + torch.sigmoid(i) * torch.tanh(g)
-        hidden[at] = torch.sigmoid(o) * torch.tanh(cells[at])
-        return hidden[at]
-
-    def _given(self, states, batched):
-        return tuple(torch.stack(s) if batched else torch.stack(s).squeeze(1) for s in states)
+    _step = staticmethod(recurrent.lstm_step)
 
 
 class GRU(_Recurrent):
     """A GRU with weights of qint8."""
 
-    def _states(self, x, hx, batched):
-        return [self._rows(self._zeros(x) if hx is None else hx, batched or hx is None)]
-
-    def _step(self, gates, recur, states, at):
-        (hidden,) = states
-        r, z, n = gates.chunk(3, -1)
-        hr, hz, hn = recur(hidden[at]).chunk(3, -1)
-        r, z = torch.sigmoid(r + hr), torch.sigmoid(z + hz)
-        n = torch.tanh(n + r * hn)
-        hidden[at] = (1 - z) * n + z * hidden[at]
-        return hidden[at]
-
-    def _given(self, states, batched):
-        made = torch.stack(states[0])
-        return made if batched else made.squeeze(1)
+    _step = staticmethod(recurrent.gru_step)
