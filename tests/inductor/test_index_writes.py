@@ -91,7 +91,64 @@ def added_by_function(a, i, v):
     np.add.at(a, i, v)
 
 
+def several(a, i, v):
+    a[i] = v
+    a[i[:2]] = 2.0
+    a[::2] = 3.0
+    a[i[1]] = v[0]
+
+
+def several_sums(a, i, v):
+    a[i] += v
+    a[i[::-1]] += 2.0
+
+
+def behind_parts(a, i, v):
+    a[1:3] = 0.0
+    a[4] = 1.0
+    a[i] = 2.0
+
+
+def read_between(a, i, v):
+    x = a[i] * 2
+    a[i] = v
+    a[(i + 1) % 5] = x
+
+
+def changed_as_a_whole(a, i, v):
+    a[i] = v
+    a += 1
+    a[i[0], i[1]] = 7.0
+
+
+def by_lists(a, i, v):
+    a[[1, 2, 3]] = 0.0
+    a[[4, -1]] = v[:2]
+
+
+def rows_by_mask(a, i, v):
+    a[a[:, 0] > 0.5] = 0.25
+    a[i] = v
+
+
+def by_functions(a, i, v):
+    np.put(a, i, v[:, 0])
+    np.put_along_axis(a, i[None, :], 5.0, 1)
+    np.subtract.at(a, i, v)
+    np.maximum.at(a, i, v)
+    np.add.at(a, (i, i[::-1]), 1.0)
+    np.fill_diagonal(a, 0.5)
+
+
 PROGRAMS = [
+    several,
+    several_sums,
+    behind_parts,
+    read_between,
+    changed_as_a_whole,
+    by_lists,
+    rows_by_mask,
+    by_functions,
     put,
     added,
     put_twice,
@@ -111,7 +168,20 @@ PROGRAMS = [
     by_function,
 ]
 INDICES = [[0, 2, 4], [1, 1, 1], [-1, 0, -1], [3, 99, 1], [0, 1, -77], [0, 0, 1]]
-IN_PLACE = [put, added, added_by_function, from_itself, exchanged, at_points, by_mask, by_constants]
+IN_PLACE = [
+    put,
+    added,
+    added_by_function,
+    from_itself,
+    exchanged,
+    at_points,
+    by_mask,
+    by_constants,
+    put_twice,
+    several,
+    several_sums,
+]
+IN_PLACE += [behind_parts, read_between, changed_as_a_whole, by_lists, rows_by_mask, by_functions]
 
 
 def _run(f, a, i, v):
@@ -169,7 +239,7 @@ def test_array_is_not_copied(f, monkeypatch):
 
     def watched(lowering, steps, aliases):
         found = write(lowering, steps, aliases)
-        placed.append((set(aliases), found[0]))
+        placed.append((set(aliases), found.positions))
         return found
 
     monkeypatch.setattr(compiler, "overwrite", watched)

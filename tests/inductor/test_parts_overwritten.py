@@ -150,7 +150,7 @@ def test_nothing_but_the_parts_is_touched(f, dtype, monkeypatch):
         found = write(lowering, steps, aliases)
         for s in steps:
             for name in {n.buffer for n in s.nodes}:
-                seen.append((name in found[1], lowering.buffers[name].size, s.total))
+                seen.append((name in found.placed, lowering.buffers[name].size, s.total))
         return found
 
     monkeypatch.setattr(compiler, "overwrite", watched)
@@ -196,7 +196,7 @@ def test_places_that_vary(f, dtype, monkeypatch):
         for w, g in zip(given, own):
             np.testing.assert_array_equal(g, w)
     if (f, dtype) != (across, "i8"):  # whether its sums overflow is asked behind the writes
-        assert len(over) > 1 and all(done for done, _ in over)
+        assert len(over) > 1 and all(found.positions for found in over)
 
 
 TEMPLATES = [

@@ -312,14 +312,16 @@ def compile_program(program, times=None, output_aliases=None, untouched_at_error
         program, clock, output_aliases.values(), untouched_at_errors and bool(output_aliases)
     )
     steps, groups = _written(groups, lowering, outputs, _wanted_over(lowering, output_aliases), clock)
-    done, placed = overwrite(lowering, steps, output_aliases)
+    overwritten = overwrite(lowering, steps, output_aliases)
+    placed = overwritten.placed
     spend(steps, lowering)
     launches = steps
     # A chain does a part of each of its steps in turn.
-    if config.epilogue_fusion and not (done and untouched_at_errors):
+    if config.epilogue_fusion and not (overwritten.positions and untouched_at_errors):
         launches = chain_planes(chain_rows(steps, lowering.buffers, placed), lowering.buffers, placed)
     clock.passed("chain rows and planes")
-    launches = tabulate(launches, placed)
+    if not overwritten.in_order:
+        launches = tabulate(launches, placed)
     steps = flat(launches)
     clock.passed("make tables")
     begin = autotune.clock()
@@ -328,7 +330,11 @@ def compile_program(program, times=None, output_aliases=None, untouched_at_error
     clock.passed("autotune")
     own = memory.apart(lowering.buffers, launches, lowering.backed_hint)
     launches, together, offsets, arena, notes = arrange(
-        launches, lowering.buffers, placed, lowering.backed_hint, config.parallel_branches
+        launches,
+        lowering.buffers,
+        placed,
+        lowering.backed_hint,
+        config.parallel_branches and not overwritten.in_order,
     )
     clock.passed("plan memory")
     kernels = {s.name: s.text for s in steps if not isinstance(s, ExternCall)}
@@ -357,7 +363,7 @@ def compile_program(program, times=None, output_aliases=None, untouched_at_error
     )
     graph = plan.bind(addresses, info)
     clock.passed("assemble")
-    return graph, CompiledParts(nodes, groups, lowering, done)
+    return graph, CompiledParts(nodes, groups, lowering, overwritten.positions)
 
 
 def _wanted_over(lowering, output_aliases: dict[int, int]) -> set[str]:

@@ -1,7 +1,7 @@
 """What writes into an array by index: ``np.add.at``, ``np.put``, ``np.place``, ``np.put_along_axis`` and the method ``partition``.
 
 ``numpy::written(Tensor[] arrays, str call) -> Tensor`` gives the first array as NumPy's call leaves it, and the graph writes that back.
-``np.add.at`` by one array of indices, with values of the array's dtype, is ``index_put_``, which goes into the array itself.
+Most calls are operators that write into the array itself (:mod:`index_writing`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 
 from .. import _C
 from ..base.device import CPU
-from ..base.dtypes import float32, float64, int32, int64
 from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
@@ -22,6 +21,7 @@ from ..core.operator import namespace
 from ..core.tensor import Tensor
 from ..dynamo.numpy.numpy_bridge import ufunc_methods
 from .graph_calls import prepared_call, run_telling
+from .index_writing import WRITTEN_IN_PLACE, updated_at
 from .literals import arguments_of, literal, value
 from .promotion import is_tensor
 from .table import METHODS, UFUNCS, implements
@@ -75,39 +75,18 @@ written.override("prepared", _prepared)
 written.override("quiet", True)
 
 
-def _are_added(a: Tensor, *args) -> bool:
-    """Whether ``np.add.at(a, *args)`` is index_put_: one array of int64 in front, values of the array's dtype that need no broadcasting."""
-    if len(args) != 2 or a.dtype not in (float64, float32, int64, int32) or not is_tensor(args[0]):
-        return False
-    index, v = args
-    if index.dtype is not int64 or not index.ndim:
-        return False
-    if type(v) in (int, float):
-        # NumPy adds a Python number to float32 in float64.
-        return a.dtype is float64 or (type(v) is int and a.dtype is not float32 and -(2**31) <= v < 2**31)
-    return (
-        is_tensor(v)
-        and not v.requires_grad
-        and v.dtype is a.dtype
-        and tuple(v.shape) in ((), (*index.shape, *a.shape[1:]))
-    )
-
-
-def _added(a: Tensor, index: Tensor, v) -> bool:
-    """Add in place; False for an index out of bounds, with nothing added: NumPy's own call words the error."""
-    v = v if is_tensor(v) else aten.scalar_tensor.default(v, dtype=a.dtype)
-    try:
-        a.index_put_((index,), v, True)
-    except IndexError:
-        return False
-    return True
+def _is_written_in_place(name: str, a: Tensor, args: tuple, kwargs: dict) -> bool:
+    if name in UFUNCS:
+        return bool(args) and not kwargs and updated_at(name, a, *args)
+    write = WRITTEN_IN_PLACE.get(name)
+    return write is not None and len(args) >= 2 and kwargs.keys() <= {"mode", "axis"} and write(a, *args, **kwargs)
 
 
 def _writing(name: str):
     def write(a: Tensor, *args, **kwargs) -> None:
         if not is_tensor(a) or a.requires_grad or not a.ndim:
             raise TypeError(f"np.{name} into something else than an array without a gradient")
-        if name == "add" and not kwargs and _are_added(a, *args) and _added(a, *args):
+        if _is_written_in_place(name, a, args, kwargs):
             return
         arrays = [a]
         given = [literal(x, arrays) for x in args]

@@ -9,7 +9,7 @@ from ...base.expr import Symbol, Var, coefficient, const, terms
 from ...base.records import slotted
 from .values import loaded_atoms
 
-__all__ = ["apart", "once_each"]
+__all__ = ["apart", "lies_inside", "once_each"]
 
 
 @slotted
@@ -41,6 +41,12 @@ def apart(a, b) -> bool:
         return True
     common = math.gcd(first.spacing, second.spacing)
     return common > 1 and (first.least - second.least) % common != 0
+
+
+def lies_inside(index, extent: int) -> bool:
+    """Whether an index is known to be from 0 on and below ``extent`` in all iterations."""
+    found = _range(index)
+    return found is not None and not found.invariant and 0 <= found.least and found.greatest < extent
 
 
 def _range(index) -> _Range | None:

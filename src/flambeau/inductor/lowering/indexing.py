@@ -6,8 +6,9 @@ import math
 
 from ...base import dtypes
 from ...base.expr import const, linear, of, terms, variable
+from ...base.records import astuple
 from ..assembly.dtypes import compute_type
-from ..ir.index_ranges import apart
+from ..ir.index_ranges import apart, lies_inside
 from ..ir.nodes import Pointwise, Region, dense_strides
 from ..ir.sizes import IndexOps, sizes
 from ..ir.values import Value, loaded_atoms, short, walk
@@ -16,7 +17,7 @@ from .lazy import LazyTensor, broadcast_coords, strides_of
 from .native import data_sizes
 from .native.launch import as_dtype
 
-__all__ = ["put", "take"]
+__all__ = ["checked_before", "put", "take"]
 
 
 def index(lowering, op, full, val):
@@ -35,7 +36,9 @@ def index(lowering, op, full, val):
     def position(coords, extents):
         out = []
         for c, extent in zip(fn(tuple(coords), load, IndexOps), extents):
-            if loaded_atoms(c):
+            if loaded_atoms(c) and (known := _known_inside(c, extent)) is not None:
+                c = known
+            elif loaded_atoms(c):
                 whole = lowering.values.index(c)
                 if len(terms(c)) == 1 and not const(c) and c.terms[0][1] == 1 and isinstance(c.terms[0][0], Value):
                     whole = c.terms[0][0]
@@ -68,10 +71,15 @@ def index(lowering, op, full, val):
     if math.prod(shape):
         loops = lowering.variables(shape)
         coords = tuple(variable(v) for v in loops)
-        where = linear(position(coords, out_shape), target.strides)
+        place = position(coords, out_shape)
+        if lowering.checks_first and lowering.overwritten:
+            place = _places_before(lowering, shape, lambda c: position(c, out_shape), place, coords)
+        where = linear(place, target.strides)
         if isinstance(source, LazyTensor):
             element = source.at(broadcast_coords(coords, source.sizes))
-            if start is not None and _finds_written(lowering, element, where):
+            if lowering.checks_first and _fails(element):
+                element = _taken_before(lowering, source).at(broadcast_coords(coords, source.sizes))
+            elif start is not None and _finds_written(lowering, element, where):
                 element = _taken_before(lowering, source).at(broadcast_coords(coords, source.sizes))
             value = lowering.values.cast(element, t)
         else:
@@ -80,6 +88,15 @@ def index(lowering, op, full, val):
         lowering.add(Pointwise(target.name, loops, value, where, d.combine))
     result = lowering.in_memory(Region(target.name, out_shape, target.strides), made, target.strides, val.device)
     return as_dtype(lowering, result, val.dtype)
+
+
+def _known_inside(place, extent):
+    """An index that an operator computes of the coordinates alone (``arange``), where it is known to lie inside; None for others."""
+    (atom, factor), *more = terms(place)
+    computed = atom.args[0] if isinstance(atom, Value) and atom.op == "index" and not more and factor == 1 else None
+    if computed is None or const(place) != 0 or type(extent) is not int:
+        return None
+    return computed if lies_inside(computed, extent) else None
 
 
 def _finds_written(lowering, element: Value, where) -> bool:
@@ -104,19 +121,37 @@ def _fails(element: Value) -> bool:
     return any(v.op == "checked" for v in walk(element))
 
 
-def _checked_before(lowering, extents, indices) -> list:
-    """The same indices in memory of their own, from 0 on and inside: what writes by them can't fail."""
+def checked_before(lowering, extents, indices, wrap: bool = True) -> list:
+    """The same indices in memory of their own, from 0 on and inside: what reads or writes by them can't fail. ``wrap``: they may count from the
+    end."""
     values, tag, out = lowering.values, lowering.message("aten::index_put"), []
     for given, extent in zip(indices, extents):
         if given is not None:
+            same = None if given.region is None else (*astuple(given.region), extent, wrap)
+            if same in lowering.checked:
+                out.append(lowering.checked[same])
+                continue
 
             def place(coords, given=given, extent=extent):
-                return values.make("checked", (values.cast(given.at(coords), "i64"), extent, tag, True), "i64")
+                return values.make("checked", (values.cast(given.at(coords), "i64"), extent, tag, wrap), "i64")
 
             given = _taken_before(lowering, lowering.lazy(given.sizes, dtypes.int64, place, device=given.device))
             lowering.inside[given.region.buffer] = extent
+            if same is not None:
+                lowering.checked[same] = given
         out.append(given)
     return out
+
+
+def _places_before(lowering, shape, position, place: tuple, coords) -> tuple:
+    """The coordinates of a write with those that are checked in memory of their own: what writes by them can't fail."""
+    out = []
+    for d, c in enumerate(place):
+        if any(v.op == "checked" for v in loaded_atoms(c)):
+            checked = lowering.lazy(shape, dtypes.int64, lambda at, d=d: lowering.values.index(position(at)[d]))
+            c = of(_taken_before(lowering, checked).at(coords))
+        out.append(c)
+    return tuple(out)
 
 
 def _looked_at(lowering, source, place) -> Value:
@@ -142,6 +177,8 @@ def take(lowering, x, indices, val) -> LazyTensor:
         if found is not None:
             return found
     indices = data_sizes.masked(lowering, x.sizes, indices, lambda at: val.shape[at])
+    if lowering.checks_first and lowering.parts_written:
+        indices = checked_before(lowering, x.sizes, indices)
     shape, position = data_sizes.advanced(lowering, x.sizes, indices, "aten::index")
     return lowering.lazy(
         shape,
@@ -158,7 +195,7 @@ def put(lowering, x, indices, values, accumulate, val) -> LazyTensor:
         raise NotLowered("indexing an empty tensor")
     indices = data_sizes.places_to_put(lowering, x, indices, values)
     if lowering.checks_first:
-        indices = _checked_before(lowering, x.sizes, indices)
+        indices = checked_before(lowering, x.sizes, indices)
     shape, position = data_sizes.advanced(lowering, x.sizes, indices, "aten::index_put")
     t = short(val.dtype)
     target = lowering.new_buffer(x.sizes, dense_strides(x.sizes), t)

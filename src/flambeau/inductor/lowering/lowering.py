@@ -56,6 +56,7 @@ class Lowering(Handler):
         self.compile_body, self.on_device = compile_body, on_device
         self.overwritten, self.checks_first = frozenset(overwritten), checks_first
         self.inside: dict[str, Any] = {}  # buffer of integers from 0 on -> what all are below
+        self.checked: dict[tuple, LazyTensor] = {}  # (indices in memory, what they are below) -> those of ``inside``
         self.parts_written: list = []  # indices at which parts of new contents of inputs are stored
         self.draws = 0  # of a device, so far
         self.values = Values()

@@ -9,13 +9,13 @@ from ..ir.nodes import ExternCall
 from ..ir.values import Value, loaded_atoms, walk
 from .effects import effects
 
-__all__ = ["errors_come_before"]
+__all__ = ["errors_come_before", "may_fail"]
 
 
 def errors_come_before(steps: list, writing: Iterable[int], copies: Collection[int], inside: dict[str, Any]) -> bool:
     """Whether each step that may fail is done before each of the steps ``writing`` in any order that keeps what reads behind what makes it.
     ``copies``: steps that will be left out, through which no other waits. ``inside``: buffer of checked indices -> what they are below."""
-    failing = {i for i, s in enumerate(steps) if i not in copies and _may_fail(s, inside)}
+    failing = {i for i, s in enumerate(steps) if i not in copies and may_fail(s, inside)}
     return all(failing <= _waited_for(steps, i, copies) for i in writing) if failing else True
 
 
@@ -32,7 +32,7 @@ def _waited_for(steps: list, last: int, copies: Collection[int]) -> set[int]:
     return found
 
 
-def _may_fail(step, inside: dict[str, Any]) -> bool:
+def may_fail(step, inside: dict[str, Any]) -> bool:
     """Whether it may report more than a lack of memory."""
     if isinstance(step, ExternCall):
         return step.what != "gemm" and not (step.what == "native" and step.data.kernel.quiet)

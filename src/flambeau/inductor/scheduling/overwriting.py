@@ -15,16 +15,28 @@ from ..ir.index_ranges import apart, once_each
 from ..ir.nodes import BufferKind, ExternCall, dense_strides, loads, stores
 from ..ir.values import loaded_atoms, walk
 from .effects import effects
-from .failing import errors_come_before
+from .failing import errors_come_before, may_fail
 
-__all__ = ["overwrite"]
+__all__ = ["Overwritten", "overwrite"]
 
 
-def overwrite(lowering, steps: list, output_aliases: dict[int, int]) -> tuple[set[int], dict[str, str]]:
-    """(positions of outputs that overwrite an input, buffer -> the input in whose memory it lies). Copies that are left out are taken out of
-    ``steps``, and reads may move forward. ``output_aliases``: see compile_graph."""
+@slotted
+class Overwritten:
+    """What :func:`overwrite` came to."""
+
+    positions: set[int]
+    """Of the outputs that overwrite an input."""
+    placed: dict[str, str]
+    """Buffer -> the input in whose memory it lies."""
+    in_order: bool = False
+    """Whether the steps have to be made in their order: one may fail that a writing one doesn't wait for."""
+
+
+def overwrite(lowering, steps: list, output_aliases: dict[int, int]) -> Overwritten:
+    """Places outputs over inputs. Copies that are left out are taken out of ``steps``; reads and what may fail may move forward.
+    ``output_aliases``: see compile_graph."""
     if not output_aliases:
-        return set(), {}
+        return Overwritten(set(), {})
     found = _Overwriting(lowering, steps)
     done = {position for position, k in output_aliases.items() if found.place(position, k)}
     for position in done:
@@ -33,16 +45,18 @@ def overwrite(lowering, steps: list, output_aliases: dict[int, int]) -> tuple[se
         if lowering.buffers[name].kind == BufferKind.TEMP:
             lowering.buffers[name].kind = BufferKind.OUTPUT  # it has no memory of its own
     steps[:] = [s for s in found.steps if not any(s is c for c in found.left_out)]
-    return done, found.over
+    return Overwritten(done, found.over, found.in_order)
 
 
 @slotted
 class _State:
-    """Contents that an input's memory has for a while: a buffer that begins as a copy of the contents before."""
+    """Contents that an input's memory has for a while: a buffer that begins as a copy of the contents before, or is made of them element by
+    element."""
 
     buffer: str
-    copied_at: int
-    """The step that makes the copy."""
+    begun_at: int
+    copied: bool
+    """Whether the step that makes it only copies, so that it can be left out."""
 
 
 @slotted
@@ -60,6 +74,7 @@ class _Overwriting:
         self.lowering = lowering
         self.over: dict[str, str] = {}
         self.left_out: list = []
+        self.in_order = False
         self.wanted = Counter(o[1].buffer for o in lowering.outputs if o[0] == Out.SLOT)
         self._take(steps)
 
@@ -92,38 +107,83 @@ class _Overwriting:
         at = self.using.get(a.name, ())
         if not at or not _in_one_pass(self.steps[at[0]]):
             return False
-        if len(at) == 1:
-            if self.last_replay >= at[0] or self.reading.get(b.name, -1) > at[0]:
-                return False
-            if not _writes_in_place(self.steps[at[0]], self.accesses(at[0]), a.name, b.name):
-                return False
-            if not self._errors_come_before(at):
-                return False
-            self.over[a.name] = b.name
+        before = self.steps
+        if self._place_states(a, b):
             return True
+        self._take(before)
+        return len(at) == 1 and self._place_alone(a, b, at[0])
+
+    def _place_alone(self, a, b, at: int) -> bool:
+        """The same for an output that one step makes whole, of other contents than the input's."""
+        if self.last_replay >= at or self.reading.get(b.name, -1) > at:
+            return False
+        if not _writes_in_place(self.steps[at], self.accesses(at), a.name, b.name):
+            return False
+        if not self._errors_come_before([at]):
+            return False
+        self.over[a.name] = b.name
+        return True
+
+    def _place_states(self, a, b) -> bool:
+        """The same for an output that is the last of several states of the input. Where it isn't placed, steps may have moved all the same."""
         states = self._states(a, b)
-        if not states or self.last_replay >= states[0].copied_at:
+        if not states or self.last_replay >= states[0].begun_at:
             return False
         if not self._finds_nothing_written(states, b.name):
-            before = self.steps
-            self._take(self._reads_forward(states[0].copied_at, b.name))
+            self._take(self._reads_forward(states[0].begun_at, b.name))
             states = self._states(a, b)
             if not states or not self._finds_nothing_written(states, b.name):
-                self._take(before)
                 return False
-        copies = [s.copied_at for s in states]
-        writing = {i for s in states for i in self.using[s.buffer] if s.buffer in self._stores(i)}.difference(copies)
-        if not self._errors_come_before(writing, copies):
-            return False
+        if not self._errors_come_before(self._writing(states), self._copies(states)):
+            forward = self._failing_forward(states)
+            if forward is None:
+                return False
+            self._take(forward)
+            states = self._states(a, b)
+            if not states or not self._finds_nothing_written(states, b.name):
+                return False
+            self.in_order = True
         for state in states:
             self.over[state.buffer] = b.name
-            self.left_out.append(self.steps[state.copied_at])
+            if state.copied:
+                self.left_out.append(self.steps[state.begun_at])
         return True
+
+    def _copies(self, states: list[_State]) -> set[int]:
+        return {s.begun_at for s in states if s.copied}
+
+    def _writing(self, states: list[_State]) -> set[int]:
+        """The steps that write into the input, if it has these states."""
+        writing = {i for s in states for i in self.using[s.buffer] if s.buffer in self._stores(i)}
+        return writing - self._copies(states)
 
     def _errors_come_before(self, writing, copies=()) -> bool:
         """Whether nothing can fail any more when the first of these steps writes an input, where that matters."""
         lowering = self.lowering
         return not lowering.checks_first or errors_come_before(self.steps, writing, copies, lowering.inside)
+
+    def _failing_forward(self, states: list[_State]) -> list | None:
+        """The steps with those that may fail, and what these wait for, before the first that writes into the input; None where one of these waits for
+        what is written, or calls of other code are overtaken."""
+        writing, copies = self._writing(states), self._copies(states)
+        start = min(writing)
+        moved: set[int] = set()
+        read, written = set(), set()
+        for i in range(len(self.steps) - 1, start - 1, -1):
+            step = self.steps[i]
+            if i in copies:
+                continue
+            reads, writes = effects(step)
+            if may_fail(step, self.lowering.inside) or writes & (read | written) or reads & written:
+                moved.add(i)
+                read |= reads
+                written |= writes
+            if moved and isinstance(step, ExternCall) and (step.effect or step.what not in ("gemm", "native")):
+                return None
+        if moved & writing:
+            return None
+        order = [*range(start), *sorted(moved), *(i for i in range(start, len(self.steps)) if i not in moved)]
+        return [self.steps[i] for i in order]
 
     def _reads_forward(self, start: int, source: str) -> list:
         """The steps with those that read an input before step ``start``, where they wait for nothing that is made behind it."""
@@ -152,18 +212,21 @@ class _Overwriting:
         return [self.steps[i] for i in order]
 
     def _states(self, a, b) -> list[_State]:
-        """The states of ``b``'s contents, the last of which is ``a``; empty where one isn't a copy of the contents before, or is written after
-        the next has begun."""
+        """The states of ``b``'s contents, the last of which is ``a``; empty where one doesn't begin as these, or is written after the next has
+        begun."""
         out: list[_State] = []
         now = a
         while now is not b:
             using = self.using.get(now.name, ())
             if not using or not _in_one_pass(self.steps[using[0]]):
                 return []
-            if out and any(i > out[-1].copied_at and now.name in self._stores(i) for i in using):
+            if out and any(i > out[-1].begun_at and now.name in self._stores(i) for i in using):
                 return []
             source = _copied(self.steps[using[0]], now.name)
-            out.append(_State(now.name, using[0]))
+            out.append(_State(now.name, using[0], source is not None))
+            source = source or self._changed(using[0], now, b)
+            if source is None:
+                return []
             before = b if source == b.name else self.lowering.buffers.get(source)
             if before is None or not _alike(before, b):
                 return []
@@ -172,6 +235,22 @@ class _Overwriting:
             now = before
         return out[::-1]
 
+    def _changed(self, i: int, target, whole) -> str | None:
+        """The buffer whose elements a kernel makes those of ``target`` of, each of the one at its place: the input ``whole``, or a state of it."""
+        indices = self.accesses(i)[1]
+        for name in sorted(indices, key=lambda name: name != whole.name):
+            source = self.lowering.buffers.get(name)
+            of_input = source is whole or (
+                source is not None and source.kind == BufferKind.TEMP and not self.wanted[name]
+            )
+            if (
+                of_input
+                and _alike(source, target)
+                and _writes_in_place(self.steps[i], self.accesses(i), target.name, name)
+            ):
+                return name
+        return None
+
     def _stores(self, i: int) -> set[str]:
         step = self.steps[i]
         return set(stores(step)) if isinstance(step, ExternCall) else set(self.accesses(i)[0])
@@ -179,9 +258,9 @@ class _Overwriting:
     def _finds_nothing_written(self, states: list[_State], source: str) -> bool:
         """Whether each read of a state finds elements that nothing has written into a later one by then; its own step may do that right behind."""
         level = {source: 0, **{s.buffer: k for k, s in enumerate(states, 1)}}
-        copies = {s.copied_at for s in states}
+        copies = self._copies(states)
         written: list[_Written] = []
-        for i in range(states[0].copied_at + 1, len(self.steps)):
+        for i in range(states[0].begun_at, len(self.steps)):
             step = self.steps[i]
             if i in copies:
                 continue

@@ -251,6 +251,9 @@ def for_all(lowering, val, x, mask, source, accumulate):
     tail = x.ndim - mask.ndim
     if source.ndim > tail and not (source.ndim == tail + 1 and type(source.sizes[0]) is int and source.sizes[0] == 1):
         return None
+    # A mask of what its rows are written into is another one behind the first element.
+    if tail and lowering.overwritten:
+        mask = lowering.in_memory(_truth(lowering, mask), dtypes.bool_, device=mask.device)
     values, t = lowering.values, short(x.dtype)
     handler = lowering.handler(compute_type(t))
 

@@ -105,6 +105,8 @@ def reduce_into(lowering, val, x, dim, index, src, reduce, identity):
     if not some and 0 not in index.sizes:
         raise NotImplementedError("the index may be empty")
     if some:
+        if lowering.checks_first:
+            (index,) = lowering.checked_before([shape[dim]], [index], wrap=False)
         if identity is not None:
             write(target, lambda c: values.const(identity, t), "assign")
         write(target, lambda c: values.cast(values.cast(src.at(c), t), t), _COMBINE[reduce])
