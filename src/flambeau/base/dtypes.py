@@ -26,6 +26,7 @@ __all__ = [
     "iinfo",
     "limits",
     "may_overflow",
+    "overflow",
     "promote_types",
     "result_type",
     "set_default_dtype",
@@ -298,9 +299,12 @@ def check_number(value, dtype: DType) -> None:
     else:
         inside = _real_holds(value, dtype)
     if not inside:
-        raise RuntimeError(
-            f"value cannot be converted to type {_C_NAMES.get(dtype.name, dtype.name)} without overflow: {value}"
-        )
+        raise RuntimeError(f"{overflow(dtype)}: {value}")
+
+
+def overflow(dtype: DType) -> str:
+    """What is told of a value that ``dtype`` can't hold."""
+    return f"value cannot be converted to type {_C_NAMES.get(dtype.name, dtype.name)} without overflow"
 
 
 def _complex_holds(value, dtype: DType) -> bool:
@@ -313,22 +317,26 @@ def _complex_holds(value, dtype: DType) -> bool:
 
 def _real_holds(value, dtype: DType) -> bool:
     low, high = limits(dtype)
+    fraction = value.__class__ is float or getattr(value, "__sym__", None) == "float"
     if dtype.category == 2:
-        return low <= value <= high or not -math.inf < value < math.inf
+        return low <= value <= high or fraction and not -math.inf < value < math.inf
     # Only integers wrap to unsigned numbers, of the symbolic ones too.
-    if low < 0 and dtype.np.kind == "u" and (value.__class__ is float or getattr(value, "__sym__", None) == "float"):
+    if fraction and low < 0 and dtype.np.kind == "u":
         low = 0
     return low <= value <= high
 
 
 def as_element(value, dtype: DType):
-    """A Python number as a NumPy scalar of the integer ``dtype``: fractions cut off, numbers beyond its range wrapped as in C.
+    """A Python number that NumPy writes into an array of ``dtype``. Of an integer dtype it is a scalar: fractions cut off, numbers beyond its
+    range wrapped as in C.
 
-    RuntimeError for a complex number with an imaginary part.
+    RuntimeError for a complex number with an imaginary part, unless the dtype is complex or bool.
     """
-    if value.__class__ is complex:
+    if value.__class__ is complex and dtype.category in (1, 2):
         check_number(value, dtype)
         value = value.real
+    if dtype.category != 1:
+        return float(value) if dtype.category == 2 else value
     if value.__class__ is float:
         value = int(value) if -math.inf < value < math.inf else 0
     bits = dtype.np.itemsize * 8

@@ -19,6 +19,7 @@ __all__ = [
     "SymBool",
     "SymFloat",
     "SymInt",
+    "as_float",
     "check_fits",
     "expression",
     "is_int",
@@ -372,6 +373,13 @@ def is_int(x: Any) -> bool:
 def is_number(x: Any) -> bool:
     """Whether ``x`` is a Python number, symbolic or not."""
     return isinstance(x, (int, float, complex, _Sym))
+
+
+def as_float(value: Any) -> Any:
+    """An integer as the float that it is, which unsigned dtypes don't wrap around; it stays where floats are coarser than 64-bit integers."""
+    if isinstance(value, SymInt):
+        return sym_float(value)
+    return float(value) if value.__class__ is int and not 1 << 53 < abs(value) < 1 << 63 else value
 
 
 def check_fits(value: Any, dtype: dtypes.DType) -> None:

@@ -18,13 +18,14 @@ _HELD = limits(float32)[1]  # floats up to it fit, as integers take none
 
 
 def _check_beside(number, tensor):
-    """RuntimeError when a number, selected or not, doesn't fit into the other side's dtype; floats of 16 bits take all."""
+    """RuntimeError when a number, selected or not, doesn't fit into the dtype of the result; floats of 16 bits take all."""
     if number.__class__ is float and -_HELD <= number <= _HELD:
         return
     if isinstance(tensor, _C.TensorBase):
         kind = tensor._dtype
-        if kind.category == 1 and is_int(number) or kind in _WIDE and result_type(tensor, number) is kind:
-            check_fits(number, kind)
+        made = kind if kind.category == 1 and is_int(number) else result_type(tensor, number)
+        if made.category == 1 or made in _WIDE:
+            check_fits(number, made)
 
 
 def where(condition, input=None, other=None, *, out=None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.dtypes import check_number, from_numpy
 from ..core.indexing import LinearIndex, Loop, describe, linear
 from ..core.layouts import dense_like, strides_of
 from .program import NotPlanned, PlanValue, Program, narrow, value_meta
@@ -74,6 +75,7 @@ def write(p: Program, op, values, out) -> PlanValue:
     shape = tuple(shape)
     dtype = (source if base is None else base).dtype
     if not isinstance(source, PlanValue):
+        check_number(source, from_numpy(dtype))
         source = p.constant(source, dtype)
     if source.dtype != dtype:
         raise NotPlanned

@@ -111,6 +111,9 @@ def _made(p: Program, op: OpOverload, values, out):
     if "rows" in op.overrides:
         from . import native_kernels
 
+        if op.kind == "pointwise":
+            metas = [value_meta(x) for x in values]
+            check_scalars(op, metas, compute_dtype(op, metas))
         found = p.attempt(lambda: native_kernels.by_rows(p, op, values))
         if found is not None:
             return found

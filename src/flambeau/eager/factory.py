@@ -50,7 +50,7 @@ def factory(op: OpOverload):
         if value.__class__ in (int, float, complex):
             made = d.dtype(*args)
             check_number(value, made)
-            value = as_element(value, made) if made.category == 1 else value
+            value = as_element(value, made)
         if isinstance(value, np.ndarray) and value.shape == shape and not formed:
             return from_array(value.astype(dtype))
         out = room(shape, dtype, args)

@@ -181,7 +181,7 @@ def _write(op):
         else:
             made = args[base_at]._dtype
             check_number(source, made)
-            src = as_element(source, made) if made.category == 1 else source
+            src = as_element(source, made)
         if isinstance(src, np.ndarray) and src.shape != shape:
             src = (
                 src[tuple(slice(0, n) for n in shape)]

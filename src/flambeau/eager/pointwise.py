@@ -73,6 +73,9 @@ def pointwise(op: OpOverload):
                     x = args[i]
                     if x.__class__ is float or (x.__class__ is int and not 0 <= x <= 127):
                         values[i] = as_element(x, compute)
+            elif compute.category == 0:
+                for i in scalar_at:
+                    values[i] = bool(args[i]) if args[i] is not None else None
         result = body(NUMPY, *values)
         if type(result) is not np.ndarray:
             result = np.asarray(result)

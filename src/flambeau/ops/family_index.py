@@ -200,6 +200,9 @@ special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_poly
 special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v
 special_shifted_chebyshev_polynomial_w
 """,
+    "pointwise.range_checks": """
+_check_between
+""",
     "pointwise.real_functions": """
 _nan_to_num _nextafter _nextafter_narrow _trigamma absolute absolute_ acos acosh arccos arccos_ arccosh arccosh_ arcsin arcsin_ arcsinh
 arcsinh_ arctan arctan_ arctanh arctanh_ asin asinh atan atan2 atanh bitwise_left_shift bitwise_right_shift copysign cosh deg2rad digamma

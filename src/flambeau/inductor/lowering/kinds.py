@@ -38,15 +38,32 @@ def _may_divide_by_zero(node) -> bool:
     return not (isinstance(node.args[1], (int, float)) and node.args[1])
 
 
+def _converted(lowering, x, dtype):
+    """A number as elements of ``dtype``, of integers or bool, have it: without its fraction. What is no number stays."""
+    if x.__class__ in (int, float):
+        return as_element(x, dtype).item() if dtype.category == 1 else bool(x)
+    return lowering.values.const(x, short(dtype)) if hasattr(x, "__sym__") and _changes(x, dtype) else x
+
+
+def _changes(x, dtype) -> bool:
+    """Whether a symbolic number isn't one of an integer or bool ``dtype`` already."""
+    return x.__sym__ == "float" or x.__sym__ == "int" and dtype.category == 0
+
+
 def pointwise(lowering, op, full, val):
     d = op.definition
     known = [isinstance(x, LazyTensor) or hasattr(x, "__sym__") for x in full]
+    compute = compute_dtype(op, full)
+    if compute.category < 2:  # numbers wrap as in the eager kernel; those that must fit were checked by the shape rule
+        full = [
+            _converted(lowering, x, compute) if a.type == "Scalar" or a.is_tensor and compute.category == 1 else x
+            for a, x in zip(op._schema.arguments, full)
+        ]
     try:
         root, _ = trace(d.body, [Input(a.name) if k else x for a, x, k in zip(op._schema.arguments, full, known)])
     except TypeError as e:
         raise NotLowered(f"it looks at a symbolic number ({e})") from e
     taking = set(operand_indices(op))
-    compute = compute_dtype(op, full)
     paired = (
         compute.is_complex
         or val.dtype.is_complex
@@ -55,11 +72,6 @@ def pointwise(lowering, op, full, val):
     for node in topological(root):
         if node.op != "input" and not (TABLE[node.op].llvm or paired and node.op in PAIRED):
             raise NotLowered(f"scalar operation {node.op} has no LLVM text{' for complex numbers' if paired else ''}")
-    if compute.category == 1:  # numbers wrap as in the eager kernel; those that must fit were checked by the shape rule
-        full = [
-            as_element(x, compute).item() if x.__class__ in (int, float) and (a.is_tensor or a.type == "Scalar") else x
-            for a, x in zip(op._schema.arguments, full)
-        ]
     t, out = short(compute), short(val.dtype)
     shape = sizes(val.shape)
     # Integers beside complex numbers are computed with as the latter.
@@ -174,6 +186,8 @@ def factory(lowering, op, full, val):
 
     def at(coords):
         v = 0 if body is None else body(handler, tuple(lowering.values.index(c) for c in coords), *full)
+        if v.__class__ is int and val.dtype.category == 1:
+            v = as_element(v, val.dtype).item()
         return lowering.values.cast(v, t) if isinstance(v, Value) else lowering.values.element(v, t)
 
     if is_complex(t):

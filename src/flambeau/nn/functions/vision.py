@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 
 from flambeau.base.memory_format import contiguous_format
+from flambeau.base.symint import as_float
 from flambeau.core.bindings import function
 from flambeau.core.overrides import checked_input, overridable
 from flambeau.core.tensor import Tensor
@@ -73,9 +74,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if isinstance(value, complex):
         raise TypeError("pad(): argument 'value' (position 4) must be float, not complex")
     if mode == "constant":
-        # A float, which doesn't wrap where an integer would.
-        value = 0 if value is None else float(value) if value.__class__ is int and abs(value) <= 1 << 53 else value
-        return _constant_pad(input, pad, value)
+        return _constant_pad(input, pad, 0 if value is None else as_float(value))
     if value is not None and value != 0:
         raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
     n = len(pad) // 2

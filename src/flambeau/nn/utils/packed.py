@@ -8,6 +8,7 @@ from typing import Any
 
 from flambeau.base import dtypes
 from flambeau.base.public import public_in
+from flambeau.base.symint import as_float
 from flambeau.core.bindings import function
 from flambeau.core.conversion import as_tensor
 from flambeau.core.tensor import Tensor
@@ -152,11 +153,11 @@ def pad_packed_sequence(
     for n in steps:
         row = data[at : at + n]
         if n < widest:
-            row = _cat([row, data.new_full((widest - n, *data.shape[1:]), padding_value)], 0)
+            row = _cat([row, data.new_full((widest - n, *data.shape[1:]), as_float(padding_value))], 0)
         rows.append(row.unsqueeze(0))
         at += n
     if total_length is not None and total_length > longest:
-        rows.append(data.new_full((total_length - longest, widest, *data.shape[1:]), padding_value))
+        rows.append(data.new_full((total_length - longest, widest, *data.shape[1:]), as_float(padding_value)))
     out = _cat(rows, 0)
     lengths = as_tensor([sum(n > k for n in steps) for k in range(widest)])
     out = out.transpose(0, 1) if batch_first else out
@@ -192,7 +193,7 @@ def pad_sequence(
         s = s.to(sequences[0].device, sequences[0].dtype)
         more = longest - s.shape[0]
         if more:
-            extra = s.new_full((more, *s.shape[1:]), padding_value)
+            extra = s.new_full((more, *s.shape[1:]), as_float(padding_value))
             s = _cat([s, extra] if padding_side == "right" else [extra, s], 0)
         rows.append(s.unsqueeze(0 if batch_first else 1))
     return _cat(rows, 0 if batch_first else 1)

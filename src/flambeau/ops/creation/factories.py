@@ -168,8 +168,8 @@ def ends_dtype(name, start, end, dtype):
     if not any(isinstance(v, complex) for v in (start, end)):
         made = default(dtype)
         for v in (start, end):
-            if v.__class__ is float:
-                dtypes.check_number(v, made)
+            check_fits(v, made)
+        as_ends(start, end, made)  # here, where guards are still made
         return made
     found = dtypes.get_default_dtype().to_complex()
     if dtype is not None and not dtype.is_complex:
@@ -181,10 +181,13 @@ def as_ends(start, end, dtype):
     """The ends of points of ``dtype``: among integers they are integers of that dtype. RuntimeError for ends that it doesn't hold."""
     if dtype is None or dtype.category != 1:
         return start, end
+    start, end = (
+        float(v) if isinstance(v, SymFloat) else v for v in (start, end)
+    )  # kernels count with whole symbols only
+    for v in (start, end):
+        check_fits(v, dtype)
     if is_symbolic((start, end)):
         return _in_kind(dtype, start, end)
-    for v in (start, end):
-        dtypes.check_number(v, dtype)
     return tuple(int(dtypes.as_element(v, dtype)) for v in (start, end))
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ...base import dtypes
-from ...base.dtypes import check_number
 from ...base.errors import Uncaptured
 from ...base.shapes import broadcast_shapes, normalize_dim
 from ...core.declare import composite, explicit, index
 from ...core.operator import namespace
 from ...core.promotion import _scalar_name
 from ...core.sharding import Rows
+from ..pointwise.arithmetic import scaled
 
 aten = namespace("aten")
 
@@ -281,9 +281,7 @@ def index_add(self, dim, index, source, alpha):
         raise IndexError(f"index_add_(): Index is supposed to be a vector, but got dim: {index.ndim}")
     _count_of(index, source, dim, "index_add")
     check_slices(self, source, dim)
-    if alpha.__class__ in (float, complex):
-        check_number(alpha, self.dtype)
-    return aten._index_add.default(self, dim, index, source if alpha == 1 else aten.mul.Tensor(source, alpha))
+    return aten._index_add.default(self, dim, index, scaled(source, alpha))
 
 
 def _scaled_select(ct, dim, index, alpha):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...base import select
-from ...base.dtypes import bool_, check_number, float64, int32, int64, sortable
+from ...base.dtypes import bool_, check_number, float64, int32, int64, result_type, sortable
 from ...base.shapes import contiguous_strides
 from ...core.declare import COMPLEX, composite, extern
 from ...core.definition import TensorMeta
@@ -118,7 +118,7 @@ def _lower_search(lowering, val, sequence, self, out_int32, right, side, sorter)
     out_rules="exact",
 )
 def searchsorted_number(sorted_sequence, self, out_int32, right, side, sorter):
-    value = aten.scalar_tensor.default(self, dtype=sorted_sequence.dtype)
+    value = aten.scalar_tensor.default(self, dtype=result_type(sorted_sequence, self))
     return aten.searchsorted.Tensor(sorted_sequence, value, out_int32=out_int32, right=right, side=side, sorter=sorter)
 
 
@@ -166,7 +166,7 @@ bucketize.override(
     out_rules="exact",
 )
 def bucketize_number(self, boundaries, out_int32, right):
-    value = aten.scalar_tensor.default(self, dtype=boundaries.dtype)
+    value = aten.scalar_tensor.default(self, dtype=result_type(boundaries, self))
     return aten.bucketize.Tensor(value, boundaries, out_int32=out_int32, right=right)
 
 

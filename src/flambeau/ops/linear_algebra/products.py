@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from ...base import blas
-from ...base.dtypes import bool_, check_number
+from ...base.dtypes import bool_
 from ...base.memory_format import contiguous_format
 from ...base.shapes import broadcast_shapes, check_expands
 from ...core.declare import composite, contraction, explicit
 from ...core.operator import namespace
-from ..pointwise.arithmetic import check_factor
+from ..pointwise.arithmetic import check_factor, scaled
 from ..reductions.basic import as_dtype, widened
 
 aten = namespace("aten")
@@ -83,14 +83,6 @@ mv.derivative(
 dot.derivative(self=lambda ct, tensor: aten.mul.Tensor(tensor, ct), tensor=lambda ct, self: aten.mul.Tensor(self, ct))
 
 
-def _scaled(t, by):
-    if by.__class__ in (int, float, complex):
-        check_number(by, t.dtype)
-    if t.dtype.category <= 1 and isinstance(by, float):
-        by = int(by)  # a fraction is cut off before integers are multiplied
-    return t if by == 1 else aten.mul.Tensor(t, by)
-
-
 def _added(self, product, a, b, beta, alpha):
     """``beta * self + alpha * product(a, b)``; of 16-bit numbers in float32, rounded once."""
     kind = a.dtype
@@ -101,10 +93,10 @@ def _added(self, product, a, b, beta, alpha):
     if kind is b.dtype:
         self, a, b = widened(self), widened(a), widened(b)
     # An empty sum is zero whatever it is multiplied by: nan too.
-    out = _scaled(product(a, b), alpha if a.shape[-1] != 0 else 1)
+    out = scaled(product(a, b), alpha if a.shape[-1] != 0 else 1)
     check_expands(self.shape, out.shape)
     if beta != 0:
-        out = aten.add.Tensor(out, _scaled(self, beta))  # in the product's order in memory
+        out = aten.add.Tensor(out, scaled(self, beta))  # in the product's order in memory
     return as_dtype(kind, out)
 
 
@@ -132,9 +124,9 @@ def addmm(self, mat1, mat2, beta, alpha):
 
 
 addmm.derivative(
-    self=lambda ct, beta: _scaled(ct, beta),
-    mat1=lambda ct, mat2, mat1_by_columns, alpha: _scaled(_left_gradient(ct, mat2, mat1_by_columns), alpha),
-    mat2=lambda ct, mat1, mat2_by_columns, alpha: _scaled(_right_gradient(ct, mat1, mat2_by_columns), alpha),
+    self=lambda ct, beta: scaled(ct, beta),
+    mat1=lambda ct, mat2, mat1_by_columns, alpha: scaled(_left_gradient(ct, mat2, mat1_by_columns), alpha),
+    mat2=lambda ct, mat1, mat2_by_columns, alpha: scaled(_right_gradient(ct, mat1, mat2_by_columns), alpha),
 )
 
 
@@ -148,11 +140,11 @@ def addmv(self, mat, vec, beta, alpha):
 
 
 addmv.derivative(
-    self=lambda ct, beta: _scaled(ct, beta),
-    mat=lambda ct, vec, alpha: _scaled(
+    self=lambda ct, beta: scaled(ct, beta),
+    mat=lambda ct, vec, alpha: scaled(
         aten.mul.Tensor(aten.unsqueeze.default(ct, 1), aten.unsqueeze.default(vec, 0)), alpha
     ),
-    vec=lambda ct, mat, alpha: _scaled(aten.mv.default(aten.t.default(mat), ct), alpha),
+    vec=lambda ct, mat, alpha: scaled(aten.mv.default(aten.t.default(mat), ct), alpha),
 )
 
 
@@ -166,9 +158,9 @@ def baddbmm(self, batch1, batch2, beta, alpha):
 
 
 baddbmm.derivative(
-    self=lambda ct, beta: _scaled(ct, beta),
-    batch1=lambda ct, batch2, alpha: _scaled(aten.bmm.default(ct, aten.transpose.int(batch2, 1, 2)), alpha),
-    batch2=lambda ct, batch1, alpha: _scaled(aten.bmm.default(aten.transpose.int(batch1, 1, 2), ct), alpha),
+    self=lambda ct, beta: scaled(ct, beta),
+    batch1=lambda ct, batch2, alpha: scaled(aten.bmm.default(ct, aten.transpose.int(batch2, 1, 2)), alpha),
+    batch2=lambda ct, batch1, alpha: scaled(aten.bmm.default(aten.transpose.int(batch1, 1, 2), ct), alpha),
 )
 
 
@@ -297,9 +289,9 @@ def addr(self, vec1, vec2, beta, alpha):
             return aten.logical_or.default(*kept)
         made = kept[0] if kept else aten.zeros_like.default(outer)
         return aten.clone.default(aten.expand.default(made, list(outer.shape)), memory_format=contiguous_format)
-    product = _scaled(aten.mul.Tensor(aten.unsqueeze.default(vec1, 1), vec2), alpha)
+    product = scaled(aten.mul.Tensor(aten.unsqueeze.default(vec1, 1), vec2), alpha)
     check_expands(self.shape, product.shape)
-    return product if beta == 0 else aten.add.Tensor(_scaled(self, beta), product)
+    return product if beta == 0 else aten.add.Tensor(scaled(self, beta), product)
 
 
 @explicit(

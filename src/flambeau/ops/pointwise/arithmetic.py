@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from ...base import dtypes
-from ...base.symint import SymFloat, SymInt, is_int
+from ...base.symint import SymBool, SymFloat, SymInt, check_fits, is_int
 from ...core.declare import INTEGERS, composite, pointwise
 from ...core.operator import namespace
 from ...core.promotion import REFUSALS, one_dtype
@@ -11,7 +13,7 @@ from ...core.promotion import REFUSALS, one_dtype
 aten = namespace("aten")
 
 
-_CATEGORIES = {bool: 0, int: 1, float: 2, complex: 3, SymInt: 1, SymFloat: 2}
+_CATEGORIES = {bool: 0, int: 1, float: 2, complex: 3, SymBool: 0, SymInt: 1, SymFloat: 2}
 
 
 def _alpha(at, name="alpha"):
@@ -27,14 +29,25 @@ def _alpha(at, name="alpha"):
 def check_factor(name: str, factor, operands) -> None:
     """RuntimeError when a factor is of a kind above that of the operands: a fraction for integers, a truth value for numbers."""
     kinds = {x.dtype.category if hasattr(x, "dtype") else _CATEGORIES.get(x.__class__, 0) for x in operands}
-    if factor.__class__ is bool:
+    kind = _CATEGORIES.get(factor.__class__, 1)
+    if kind == 0:
         if name != "value" and kinds != {0}:
             raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
-    elif factor.__class__ is float or factor.__class__ is complex:
+    elif kind >= 2:
         if max(kinds) < 2:
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-        if factor.__class__ is complex and max(kinds) < 3:
+        if kind == 3 and max(kinds) < 3:
             raise RuntimeError(f"For non-complex input tensors, argument {name} must not be a complex number.")
+
+
+def scaled(t, by):
+    """``by * t`` in the dtype of ``t``, which has to hold ``by``; a fraction is cut off before integers are multiplied."""
+    check_fits(by, t.dtype)
+    if t.dtype is dtypes.bool_:
+        by = bool(by)
+    elif t.dtype.category == 1 and isinstance(by, (float, SymFloat)):
+        by = math.trunc(by)
+    return t if by == 1 else aten.mul.Tensor(t, by)
 
 
 @pointwise(

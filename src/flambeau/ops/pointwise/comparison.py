@@ -149,10 +149,10 @@ def masked_fill_tensor(self, mask, value):
     if value.dtype.is_complex and not self.dtype.is_complex:
         raise RuntimeError(f"value cannot be converted to type {self.dtype} without overflow")
     _mask_dtype((self, mask))
-    if value.dtype is not self.dtype and getattr(value, "_array", None) is not None:
-        dtypes.check_number(value.item(), self.dtype)
-    out = aten.where.self(mask, aten._to_copy.default(value, dtype=self.dtype), self)
-    return as_image(out, contiguous_format)
+    from .range_checks import held  # when it is first called: `import flambeau` stays small
+
+    value = aten._to_copy.default(held(value, self.dtype), dtype=self.dtype)
+    return as_image(aten.where.self(mask, value, self), contiguous_format)
 
 
 def _equal_meta(self, other):
