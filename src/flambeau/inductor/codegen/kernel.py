@@ -41,6 +41,7 @@ from .accumulators import Accumulators
 from .expressions import Expressions
 from .loop_code import Loops, forwards
 from .prefetch import FETCHED, LINE, WIDE
+from .row_groups import RowGroups, rows_of_group
 from .scalar_ops import emit_scalar
 from .scopes import Lanes, Scope, Scopes
 from .tiles import Tiles
@@ -131,6 +132,7 @@ class _Writer:
         self.loops = Loops(kernel, self.scopes, self.lanes, self.addresses, self.access, self._most_lanes())
         self.accumulators = Accumulators(kernel, self.scopes, self.lanes, self.expressions, values)
         self.tiles = Tiles(kernel, self.scopes, self.lanes, self.expressions, self.loops, self._statements)
+        self.rows = rows_of_group(kernel, self.items, buffers, values)  # that are done stage by stage
         self.freed: list[Operand] = []  # rows on the heap
         self._parts: dict[Value, list[Value]] = {}
 
@@ -143,15 +145,19 @@ class _Writer:
         k, lanes = self.kernel, self.loops.row_lanes
         inner = math.prod(v.extent for v in k.inner)
         for name, t in k.scratch.items():
-            self.addresses.pointers[name] = self._row(t, inner)
+            self.addresses.pointers[name] = self._row(t, self.rows * inner)
         scope = Scope(self.names, k.outer)
         self.scopes.open.append(scope)
         self.scopes.once = scope
         p = Operand("%p", I64)
         if not k.column:
             k.total = math.prod(v.extent for v in k.outer)
-            self._decompose(scope, k.outer, p)
-            self._items()
+            if self.rows > 1:
+                groups = RowGroups(k, self.rows, self.scopes, self.expressions, self.loops, self._item)
+                groups.write(self.items, p, END, lambda body, at: self._decompose(body, k.outer, at))
+            else:
+                self._decompose(scope, k.outer, p)
+                self._items()
         else:
             last = k.outer[-1]
             blocks = floordiv(last.extent + (lanes - 1), lanes)
@@ -252,12 +258,15 @@ class _Writer:
 
     def _items(self) -> None:
         for kind, what in self.items:
-            if kind == "once":
-                self.expressions.bound[what.buffer] = self.expressions.emit(what.value)
-                if what.buffer in self.addresses.pointers:
-                    self._store(what)
-            else:
-                self._nest(what)
+            self._item(kind, what)
+
+    def _item(self, kind: str, what) -> None:
+        if kind == "once":
+            self.expressions.bound[what.buffer] = self.expressions.emit(what.value)
+            if what.buffer in self.addresses.pointers:
+                self._store(what)
+        else:
+            self._nest(what)
 
     # --- loops --------------------------------------------------------------------------------------------------------
     def _nest(self, nodes) -> None:
@@ -396,7 +405,7 @@ class _Writer:
         code.label(loop)
         p = code.named("%p", "load", I64, slot)
         code.out += each
-        after = code.named("%pnext", "add", I64, p, constant(I64, 1), flags="nsw")
+        after = code.named("%pnext", "add", I64, p, constant(I64, self.rows), flags="nsw")
         code.write(after, slot)
         code.branch(code.named("%pmore", "icmp", I1, after, END, flags="slt"), loop, leave)
         code.label(leave)
