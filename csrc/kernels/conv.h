@@ -32,6 +32,8 @@ int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const fl
 /* The same for one or two dimensions in C order as products of shifted rows (conv_shift.c). */
 int flb_shift_fits(const Conv *c, int what);
 int flb_shift_can(const Conv *c, int what);
+/* Its time beside that of the same multiplications in whole tiles; infinity where it can't make this. */
+double flb_shift_waste(const Conv *c, int what);
 int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes);
 /* Where each channel is convolved by itself (conv_depthwise.c), images in either order; any result counts. */
 int flb_depthwise_fits(const Conv *c);

@@ -12,6 +12,7 @@
  * All cuts of a sum depend on sizes only. A tap beside the image multiplies a zero with a weight or is left
  * out, so weights that aren't finite are left to the caller's other way. */
 #include "kernels/conv.h"
+#include "runtime/cpu_level.h"
 #include <string.h>
 
 #if !defined(__x86_64__)
@@ -31,7 +32,15 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
 #define MOST_TAPS 343 /* a kernel of 7 by 7 by 7 */
 #define WORTH 350
 #define SINGLE 1.15 /* time of a tile of single vectors, beside that of others */
-#define FEW 96      /* places of all images */
+/* Where loads are plentiful: the time of turning an element, in multiplications; that of the other ways,
+ * beside these tiles: shifted rows, the same with a stride, their gradient of the weight, gathered columns.
+ */
+#define TURNED 20
+#define SHIFTED 1.05
+#define STRIDED 1.15
+#define SHIFTED_WEIGHT 1.2
+#define GATHERED 1.5
+#define FEW 96 /* places of all images */
 /* Places are sorted from this share of what taps read on that lies beside the image. */
 #define BESIDE 0.05
 /* A panel is packed when it is used where there are at most so many places, and at least so many weights. */
@@ -575,20 +584,6 @@ int flb_pixels_can(const Conv *c, int what) {
         c->channels / c->groups * taps < 1 << 26;
 }
 
-/* Images in C order are turned, which costs as much as WORTH multiplications and additions an element; with
- * few places the weight is what costs. Without a stride shifted rows are as fast, in three dimensions the
- * other way is to gather. */
-int flb_pixels_fits(const Conv *c, int what) {
-    int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2], per = c->channels / c->groups,
-            out = c->out[0] * c->out[1] * c->out[2], in = c->in[0] * c->in[1] * c->in[2];
-    if (!flb_pixels_can(c, what) || per < L || c->outputs / c->groups < L) return 0;
-    if (c->xlast && c->ylast) return 1;
-    if (taps < 8) return 0;
-    return c->kernel[0] > 1 ||
-        (c->stride[1] * c->stride[2] > 1 && c->images * out >= FEW &&
-         out * c->outputs * per * taps >= WORTH * (c->channels * in + c->outputs * out));
-}
-
 int flb_pixels_makes_planes(const Conv *c, int what) {
     return what == CONV_FORWARD ? !c->ylast
         : what == CONV_INPUT    ? !c->xlast && c->stride[0] * c->stride[1] * c->stride[2] == 1
@@ -601,6 +596,42 @@ static int lanes_for(int64_t vectors) {
     for (int n = MOST_LANES; n > 1; n--)
         if (ceil_div(vectors, n) * n < ceil_div(vectors, best) * best) best = n;
     return vectors * SINGLE < ceil_div(vectors, best) * best ? 1 : best;
+}
+
+/* Of images in C order: the time of all, turned images among it, beside that of the multiplications in whole
+ * tiles. */
+static double waste(const Conv *c, int what) {
+    int64_t per = c->channels / c->groups, made = c->outputs / c->groups,
+            high = what == CONV_FORWARD ? made : per, vectors = ceil_div(high, L), lanes = lanes_for(vectors);
+    double in = (double)c->channels * c->in[0] * c->in[1] * c->in[2],
+           out = (double)c->outputs * c->out[0] * c->out[1] * c->out[2],
+           products = out * per * c->kernel[0] * c->kernel[1] * c->kernel[2],
+           turned = what == CONV_FORWARD   ? in
+        : flb_pixels_makes_planes(c, what) ? out
+                                           : in + out;
+    return (double)(ceil_div(vectors, lanes) * lanes * L) / high * (lanes > 1 ? 1 : SINGLE * SINGLE) +
+        TURNED * turned / products;
+}
+
+/* Images in C order are turned, which costs as much as WORTH multiplications and additions an element; with
+ * few places the weight is what costs. Where loads are scarce, shifted rows are as fast without a stride: in
+ * three dimensions the other way is to gather. Elsewhere loads of vectors that begin anywhere, which shifted
+ * rows are made of, cost more than these of single numbers. */
+int flb_pixels_fits(const Conv *c, int what) {
+    int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2], per = c->channels / c->groups,
+            out = c->out[0] * c->out[1] * c->out[2], in = c->in[0] * c->in[1] * c->in[2];
+    if (!flb_pixels_can(c, what) || per < L || c->outputs / c->groups < L) return 0;
+    if (c->xlast && c->ylast) return 1;
+    if (c->kernel[0] > 1 && taps >= 8) return 1;
+    if (c->images * out < FEW) return 0;
+    if (!flb_few_loads() && taps > 1) {
+        double shifted = what == CONV_WEIGHT  ? SHIFTED_WEIGHT
+            : c->stride[1] * c->stride[2] > 1 ? STRIDED
+                                              : SHIFTED;
+        return waste(c, what) < (flb_shift_fits(c, what) ? shifted * flb_shift_waste(c, what) : GATHERED);
+    }
+    return taps >= 8 && c->stride[1] * c->stride[2] > 1 &&
+        out * c->outputs * per * taps >= WORTH * (c->channels * in + c->outputs * out);
 }
 
 /* The share of what all taps read for all places that lies beside the image; the input's gradient leaves out

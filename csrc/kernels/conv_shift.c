@@ -12,11 +12,13 @@
  * cuts depend on sizes only. A position outside multiplies a zero with something that may be infinite: a
  * result that isn't finite is reported, and the caller makes them all again as it does without this file. */
 #include "kernels/conv.h"
+#include <math.h>
 #include <string.h>
 
 #if !defined(__x86_64__)
 int flb_shift_fits(const Conv *c, int what) { return 0; }
 int flb_shift_can(const Conv *c, int what) { return 0; }
+double flb_shift_waste(const Conv *c, int what) { return INFINITY; }
 int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes) {
     return -1;
 }
@@ -558,6 +560,11 @@ int flb_shift_fits(const Conv *c, int what) {
     if (what == CONV_FORWARD && j.high >= 32 && j.depth * taps < 48) return 0;
     return choose(&j) < (what == CONV_INPUT ? WASTE_BACK : WASTE) &&
         j.axis[0].count * j.axis[1].count * c->images >= 64;
+}
+
+double flb_shift_waste(const Conv *c, int what) {
+    Job j;
+    return prepare(&j, c, what) ? choose(&j) : INFINITY;
 }
 
 int flb_shift(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes) {
