@@ -245,6 +245,36 @@ def test_transforms():
     np.testing.assert_allclose(both[1], X * np.cos(batch[0]))
 
 
+DIRECTION = np.linspace(-1.0, 2.0, 6)
+
+
+@pytest.mark.parametrize("fn", [recurrence, softmax])
+def test_gradient_that_is_used_as_an_array(fn):
+    """What a gradient within a function of arrays gives is an array: it meets others, and has a gradient itself."""
+
+    def slope(x):
+        got = func.grad(fn)(x)
+        assert isinstance(got, np.ndarray)
+        return (got * DIRECTION).sum()
+
+    hessian = func.hessian(fn)(X)
+    np.testing.assert_allclose(slope(X), func.grad(fn)(X) @ DIRECTION)
+    np.testing.assert_allclose(func.grad(slope)(X), hessian @ DIRECTION, rtol=1e-10)
+    np.testing.assert_allclose(torch.compile(func.grad(slope))(X), hessian @ DIRECTION, rtol=1e-10)
+
+
+def test_parts_of_a_gradient_within_are_arrays():
+    def parts(x, y):
+        gradients, value = func.grad_and_value(lambda a, b: np.sum(a * np.sin(b)), argnums=(0, 1))(x, y)
+        return (
+            np.sum(gradients[0] * DIRECTION + np.concatenate([gradients[1][:3], DIRECTION[:3]])) + value * DIRECTION[0]
+        )
+
+    x, y = X, X[::-1].copy()
+    want = differences(lambda x: np.sum(np.sin(y) * DIRECTION) + np.sum((x * np.cos(y))[:3]) - np.sum(x * np.sin(y)), x)
+    np.testing.assert_allclose(func.grad(parts)(x, y), want, atol=1e-7)
+
+
 @torch._dynamo.disable(reason="it stands for code that can't be captured")
 def unknown(x):
     return np.interp(x, [0.0, 1.0], [0.0, 2.0])

@@ -34,7 +34,7 @@ from ..variables.contexts.managers import ModeWrapped, of_switch, switch_of
 from ..variables.functions.python_functions import FunctionVariable, PartialVariable, UserMethodVariable
 from ..variables.modules.module import ModuleVariable
 from ..variables.objects.instance import ObjectVariable
-from ..variables.tensors.tensor import NumpyNdarrayVariable, Opaque, TensorVariable, wrap_result
+from ..variables.tensors.tensor import NumpyNdarrayVariable, Opaque, TensorVariable, as_ndarray, wrap_result
 from ..variables.tensors.tensor_subclass import SubclassVariable
 from ..variables.values.constant import ConstantVariable
 
@@ -200,10 +200,10 @@ def variable_of(tx, value: Any, tensors: dict[int, TensorVariable]) -> Variable:
 
 
 class Callback:
-    """Stands for a user function while the library's function runs on fake tensors."""
+    """Stands for a user function while the library's function runs on fake tensors. ``on_arrays``: the function is one of NumPy arrays."""
 
-    def __init__(self, tx, variable: Variable, kept: bool):
-        self.tx, self.variable, self.kept = tx, variable, kept
+    def __init__(self, tx, variable: Variable, kept: bool, on_arrays: bool = False):
+        self.tx, self.variable, self.kept, self.on_arrays = tx, variable, kept, on_arrays
         self.__name__ = getattr(variable, "name", None) or "fn"
         self.calls: list[Traced] = []
 
@@ -212,7 +212,7 @@ class Callback:
         inputs = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, _C.TensorBase)]
 
         def run(variables):
-            known = {id(x): v for x, v in zip(inputs, variables)}
+            known = {id(x): as_array(v) if self.on_arrays else v for x, v in zip(inputs, variables)}
             return self.variable.call(
                 tx,
                 [variable_of(tx, a, known) for a in args],
@@ -304,9 +304,17 @@ def runner(fn: Callable, args: tuple, kwargs: dict) -> Callable[[list[Callable],
     return run
 
 
-def record(tx, name: str, run, bodies: list[Variable], operands: list[TensorVariable], kept: bool = False) -> Variable:
-    """Run the library's function on fake tensors and put it into the graph."""
-    callbacks = [Callback(tx, b, kept) for b in bodies]
+def record(
+    tx,
+    name: str,
+    run,
+    bodies: list[Variable],
+    operands: list[TensorVariable],
+    kept: bool = False,
+    on_arrays: bool = False,
+) -> Variable:
+    """Run the library's function on fake tensors and put it into the graph. ``on_arrays``: its bodies take NumPy arrays."""
+    callbacks = [Callback(tx, b, kept, on_arrays) for b in bodies]
     value = tx.output.checked_fake(name, run, [callbacks, [v.val for v in operands]])
     if is_transformed(value) and not any(c.calls for c in callbacks):
         return TransformVariable(name, lambda callables: run(callables, []), bodies)
@@ -362,7 +370,9 @@ class TransformVariable(Variable):
             values = {"operand": operands}
             return make(callables)(*fill(pargs, values), **fill(pkwargs, values))
 
-        return record(tx, self.name, run, self.bodies, template.operands)
+        on_arrays = any(isinstance(v, NumpyNdarrayVariable) for v in template.operands)
+        made = record(tx, self.name, run, self.bodies, template.operands, on_arrays=on_arrays)
+        return arrays_of(tx, made) if on_arrays else made
 
     def reconstruct(self, cg):
         def push():
@@ -370,6 +380,23 @@ class TransformVariable(Variable):
             cg.all(self.bodies)
 
         cg.call_function(remade, push, 1 + len(self.bodies))
+
+
+def as_array(v: TensorVariable) -> NumpyNdarrayVariable:
+    return as_ndarray(v, scalar=v.val.ndim == 0)
+
+
+def arrays_of(tx, v: Variable) -> Variable:
+    """What a transform gives, with NumPy arrays for its tensors, as its function takes and gives them."""
+    if isinstance(v, TensorVariable):
+        return as_array(v)
+    if isinstance(v, ListVariable):
+        return ListVariable([arrays_of(tx, x) for x in v.items(tx)])
+    if isinstance(v, TupleVariable):
+        return TupleVariable([arrays_of(tx, x) for x in v.items(tx)], cls=v.cls)
+    if isinstance(v, DictVariable):
+        return DictVariable({k.as_constant(): (k, arrays_of(tx, x)) for k, x in v.pairs(tx)})
+    return v
 
 
 def remade(make, *callables):
