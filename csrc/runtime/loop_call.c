@@ -151,14 +151,14 @@ static int spread(FlbRangeFn fn, void *context, int64_t blocks) {
     for (int64_t done = 0, chunk = 1; done < blocks; done += n) {
         n = blocks - done < chunk ? blocks - done : chunk;
         fn(context, done, done + n);
-        int64_t now = nanoseconds(), left = blocks - done - n;
+        int64_t left = blocks - done - n, now = left ? nanoseconds() : before;
         double each = (double)(now - before) / n;
         before = now;
         if (ended(context, now)) return 0;
-        /* A look costs as much as a short block, and turns to come may be longer: at most as many as were
-         * run. */
+        /* A look costs as much as a short block, and turns to come may be longer: at most three times as many
+         * as were run. */
         int64_t next = (int64_t)(LOOK_NS / (each + 1));
-        chunk = next < 1 ? 1 : next > done + n ? done + n : next;
+        chunk = next < 1 ? 1 : next > 3 * (done + n) ? 3 * (done + n) : next;
         if (alone || !left || each * left < atomic_load(&worth_ns)) continue;
         int64_t grain = each < PIECE_NS ? (int64_t)(PIECE_NS / (each + 1)) : 1;
         Rest rest = {fn, context, done + n, grain};

@@ -1,10 +1,14 @@
 """Loops over the bits of a number are taken in closed form: values beside Python, and that no turn is run."""
 
+import collections
+import signal
+
 import numpy as np
 import pytest
 
 import flambeau as torch
 from flambeau.inductor.machine import cache, llvm
+from flambeau.loops import operator
 from flambeau.testing.loops import check
 
 NUMBERS = np.concatenate([np.arange(40), 2 ** np.arange(62), [2**62 - 1, 2**63 - 1, 0x5555_5555_5555, 3**39]])
@@ -112,6 +116,39 @@ def two_numbers(a, out):
 @pytest.mark.parametrize("f", [at_least_one_turn, other_bits, numpys, two_numbers], ids=lambda f: f.__name__)
 def test_loops_that_are_no_bit_loops(f):
     check(f, NUMBERS, np.zeros(len(NUMBERS), np.int64))
+
+
+def weights(a):
+    c = 0
+    for v in a:
+        x = int(v)
+        while x:
+            x &= x - 1
+            c += 1
+    return c
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="interrupts a loop that never ends")
+@pytest.mark.parametrize("at", [0, 5, 999])
+def test_a_negative_number_is_left_to_python(at, monkeypatch):
+    """Which goes on for ever: the native loop has run to its end, and then tells that it had no place for the number."""
+    a = np.arange(1000)
+    check(weights, a)
+    a[at] = -1
+
+    def stop(number, frame):
+        raise TimeoutError
+
+    monkeypatch.setattr(operator, "SITES", collections.defaultdict(operator.Site))
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 5)
+        with pytest.raises(TimeoutError):
+            torch.compile(weights)(a)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert [site.native for site in operator.SITES.values()] == [False]
 
 
 def test_numpys_numbers_may_be_negative():

@@ -48,9 +48,8 @@ class BitLoop:
         if e.noting or any(s.dtype != I64 or s.weak is not True for s in values.values()):
             return None
         x = values[self.bits]
-        e.check(
-            e.cmp("sge", x.v, 0), "OverflowError", f"an integer of a compiled loop gets too long{conversions.INSTEAD}"
-        )
+        text = f"an integer of a compiled loop gets too long{conversions.INSTEAD}"
+        e.check_at_end(e.cmp("sge", x.v, 0), "OverflowError", text)
         ones = e.intrinsic("ctpop", x.v)
         turns = self._turns(e, x.v, ones)
         out = {self.bits: constant(0)}

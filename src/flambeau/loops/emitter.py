@@ -41,6 +41,7 @@ BY_ZERO = 4 if platform.machine() in ("x86_64", "AMD64") else 2
 USUALLY, RARELY = ", !prof !0", ", !prof !1"  # of a branch: the first way is taken, or the second
 LIMBO, CODE, SHARED = (Operand(f"%{name}", llvm.PTR) for name in ("limbo", "code", "shared"))
 CLEANUP, EXIT = label("cleanup"), label("exit")
+SEEN = "@seen"  # the slot of errors that are told when the kernel ends, a bit each
 _PLACES = [llvm.constant(llvm.I32, k) for k in (0, 1)]
 _ROUNDED = frozenset(("fadd", "fsub", "fmul", "fdiv"))
 _COUNTING = frozenset(("add", "sub", "mul"))
@@ -115,6 +116,7 @@ class Emitter(Arithmetic):
         self.entry: dict[tuple, Instruction] = {}  # instructions at the start of the kernel, by what they do
         self.declared: set[str] = set()
         self.errors: list[tuple[str, str]] = []
+        self.at_end: list[int] = []  # errors that are told when the kernel ends, by number
         self.error_blocks: list[Instruction] = []
         self.results = 0
         self.helpers = False  # whether the functions that count references to buffers are wanted
@@ -140,7 +142,7 @@ class Emitter(Arithmetic):
 
     def mark(self) -> Callable[[], None]:
         """A function that takes back what is written after this."""
-        lists = [(made, len(made)) for made in (self.out, self.error_blocks, self.errors, self.pieces)]
+        lists = [(made, len(made)) for made in (self.out, self.error_blocks, self.errors, self.at_end, self.pieces)]
         loops = self.inside, self.group, self.nest, self.expecting, self.rare, self.copies
 
         def back() -> None:
@@ -452,6 +454,26 @@ class Emitter(Arithmetic):
         block.write(number, CODE)
         block.jump(CLEANUP)
         self.go_on(on)
+
+    def check_at_end(self, holds: Operand, error: str, text: str) -> None:
+        """As :meth:`check`, but turns go on: LLVM may vectorise a loop that isn't left. For what does no harm meanwhile; errors that come
+        later are passed over."""
+        number = self.error(error, text)
+        if number not in self.at_end:
+            self.at_end.append(number)
+        seen = self.counters(SEEN, 1)
+        self.write(self.op("or", self.read(llvm.I64, seen), self.select(holds, 0, 1 << self.at_end.index(number))), seen)
+
+    def ended(self, code: Code) -> Operand:
+        """The number of the error that the kernel ends with: the first one that was seen, unless a signal ends it."""
+        end = code.named("%end", "load", llvm.I64, CODE)
+        if not self.at_end:
+            return end
+        seen = code.read(llvm.I64, self.counters(SEEN, 1))
+        for k, number in enumerate(self.at_end):
+            met = code.cmp("ne", code.op("and", seen, 1 << k), 0)
+            end = code.select(code.op("and", met, code.cmp("sge", end, 0)), number, end)
+        return end
 
     def error(self, kind: str, text: str) -> int:
         """The number of an error."""

@@ -152,7 +152,7 @@ def _end(e: Emitter, owned: Sequence[str], part: bool) -> list[Instruction]:
     if (CHAIN, llvm.PTR) in e.slots:
         chain = code.read(llvm.PTR, e.slots[CHAIN, llvm.PTR])
         code.call(llvm.VOID, "%container_end", chain)
-    end = code.named("%end", "load", llvm.I64, CODE)
+    end = e.ended(code)
     if not part:
         code.do("ret", end)
     else:
