@@ -146,6 +146,7 @@ static void run_rest(void *context, int64_t begin, int64_t end) {
  * the pool (their turns may be uneven: it is looked at again and again). Which thread runs a block doesn't
  * matter to the result. Nonzero where some went to the pool. */
 static int spread(FlbRangeFn fn, void *context, int64_t blocks) {
+    if (blocks == 1) return fn(context, 0, 1), 0;
     int alone = flb_get_num_threads() == 1;
     int64_t n = 1, before = nanoseconds();
     for (int64_t done = 0, chunk = 1; done < blocks; done += n) {

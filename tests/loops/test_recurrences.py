@@ -98,6 +98,19 @@ def extrema(a):
     return least, most, where
 
 
+def extrema_in_one_statement(a):
+    most, where, least, at, twice = -1, -1, 10**9, -1, 0
+    for i in range(a.shape[0]):
+        t = 0
+        for j in range(a.shape[1]):
+            t += int(a[i, j]) * j
+        if t > most:
+            most, where = t, i
+        if t < least:
+            least, at, twice = t, i + 1, 2 * t
+    return most, where, least, at, twice
+
+
 def extrema_of_floats(a):
     low, high = np.inf, -np.inf
     for i in range(a.shape[0]):
@@ -193,7 +206,8 @@ def zipped(a):
 
 
 SPREAD = [
-    over_rows, enumerated, zipped, whole_sum, numpy_sum, either_sum, count, sums_in_order, sum_under_a_condition, complex_sum, extrema, extrema_of_floats,
+    over_rows, enumerated, zipped, whole_sum, numpy_sum, either_sum, count, sums_in_order, sum_under_a_condition, complex_sum, extrema,
+    extrema_in_one_statement, extrema_of_floats,
     bits, happened, last_values, with_writes, downwards, small_integers,
 ]  # fmt: skip
 
@@ -240,6 +254,24 @@ def place_of_others(a):
             if x > m:
                 m = x
             k = i
+    return m, k
+
+
+def another_value_is_stored(a):
+    m, k = -1, -1
+    for i in range(len(a)):
+        x = int(a[i, 0])
+        if x > m:
+            k, m = x, i
+    return m, k
+
+
+def exchanged_with_the_extremum(a):
+    m, k = -1, -1
+    for i in range(len(a)):
+        x = int(a[i, 0])
+        if x > m:
+            m, k = x, m
     return m, k
 
 
@@ -292,7 +324,7 @@ def next_row(a):
 
 IN_ORDER = [
     enumerated_from_one, next_row, read_otherwise, two_operations, sum_of_itself, past_the_comparison, place_of_others, last_of_equals, short_float_sum,
-    inner_float_sum, sometimes_assigned,
+    inner_float_sum, sometimes_assigned, another_value_is_stored, exchanged_with_the_extremum,
 ]  # fmt: skip
 
 

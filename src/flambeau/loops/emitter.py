@@ -462,7 +462,9 @@ class Emitter(Arithmetic):
         if number not in self.at_end:
             self.at_end.append(number)
         seen = self.counters(SEEN, 1)
-        self.write(self.op("or", self.read(llvm.I64, seen), self.select(holds, 0, 1 << self.at_end.index(number))), seen)
+        self.write(
+            self.op("or", self.read(llvm.I64, seen), self.select(holds, 0, 1 << self.at_end.index(number))), seen
+        )
 
     def ended(self, code: Code) -> Operand:
         """The number of the error that the kernel ends with: the first one that was seen, unless a signal ends it."""

@@ -157,10 +157,10 @@ class _Variable:
         if operator not in ("<", ">", "<=", ">=") or body is None:
             return None
         value = self.insts[at + 1 : user] if depth == 2 else self.before(at)
-        end = body + len(value)
-        if end >= len(self.insts):
+        end = self.taker(body + len(value))
+        if end is None:
             return None
-        after, store = self.insts[body:end], self.insts[end]
+        after, store = self.insts[body : body + len(value)], self.insts[end]
         same = len(value) > 0 and all(
             a.name == b.name and a.name in _REPEATABLE and type(a.argval) is type(b.argval) and a.argval == b.argval
             for a, b in zip(value, after)
@@ -176,6 +176,22 @@ class _Variable:
             return None
         larger = (operator[0] == ">") == (depth == 1)
         return Kind.LARGEST if larger else Kind.SMALLEST, len(operator) == 1, store.index
+
+    def taker(self, at: int) -> int | None:
+        """The store that takes what lies on top of the stack in front of ``at``: at once, or behind those of other values (``m, k = x, i``)."""
+        depth, storing = 1, False
+        for inst in self.insts[at:]:
+            if inst.name == "STORE_FAST":
+                depth, storing = depth - 1, True
+                if depth == 0:
+                    return inst.index
+                continue
+            effect = _EFFECTS.get(inst.name)
+            takes, gives = effect(inst.arg or 0) if effect else (depth, 0)
+            if storing or takes >= depth:
+                return None
+            depth += gives - takes
+        return None
 
     def body(self, user: int) -> int | None:
         """Where the statements begin that run if a comparison holds, and not where it doesn't."""
@@ -230,7 +246,7 @@ class _Variable:
         return Recurrence(Kind.CONSTANT, value=first)
 
     def chosen(self) -> Recurrence | None:
-        """``k = i`` behind ``m = x`` under ``if x > m``."""
+        """``k = i`` behind ``m = x``, or ``m, k = x, i``, under ``if x > m``."""
         if len(self.stores) != 1:
             return None
         for i in reversed(self.insts[: self.stores[0]]):
@@ -238,11 +254,16 @@ class _Variable:
                 break
             if i.name == "STORE_FAST" and self.is_extremum(i.argval, i.index):
                 return Recurrence(Kind.CHOSEN, of=i.argval)
+        for i in self.insts[self.stores[0] + 1 :]:
+            if i.name != "STORE_FAST":
+                break
+            if self.is_extremum(i.argval, i.index):
+                return Recurrence(Kind.CHOSEN, of=i.argval)
         return None
 
     def is_extremum(self, name: str, at: int) -> bool:
         """Whether the instruction stores an extremum of strict comparisons, the only one of this name, and what lies between it and this variable's
-        store runs only then."""
+        store, which may come first, runs only then."""
         other = _Variable(name, self.insts, self.region, self.load_global)
         if other.stores != [at] or len(other.loads) != 1:
             return False
@@ -252,4 +273,4 @@ class _Variable:
         update, end = other.update(other.loads[0]), self.stores[0]
         if update is None or not update[1] or update[2] != at:
             return False
-        return not self.entered(at + 1, end)
+        return not self.entered(min(at, end) + 1, max(at, end))
