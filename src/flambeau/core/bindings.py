@@ -20,7 +20,7 @@ from ..base.errors import AllocationError
 from ..base.memory_format import MemoryFormat
 from ..base.symint import SymBool, SymFloat, SymInt, sym_float
 from .declare import EXPOSED
-from .generator import Generator
+from .generator import Generator, is_engine
 from .named_results import named_return_type, return_type
 from .operator import OpOverload, _safe, namespace
 from .out_rules import PRIVATE
@@ -151,7 +151,7 @@ class Signature:
         if t == "MemoryFormat":
             return isinstance(x, MemoryFormat)
         if t == "Generator":
-            return isinstance(x, Generator)
+            return isinstance(x, Generator) or is_engine(x)
         return True
 
     def _are_ints(self, a, x) -> bool:

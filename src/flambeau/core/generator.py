@@ -14,12 +14,22 @@ import numpy as np
 
 from .. import _C, _runtime
 from ..base import kernels
-from ..base.device import as_device
+from ..base.device import CPU, as_device
 from ..base.dtypes import uint8
 from ..base.kernels import Distribution, Draw
 from ..base.public import public_in
 
-__all__ = ["Generator", "default_generator", "drawing_on", "generator_on", "manual_seed", "seed"]
+__all__ = [
+    "Generator",
+    "default_generator",
+    "drawing_on",
+    "engine_of",
+    "generator_on",
+    "is_engine",
+    "manual_seed",
+    "seed",
+    "source_of_draws",
+]
 
 # PyTorch's CPU generator in memory: the first part is that of its oldest releases, with a 64-bit word for each of the engine's 32 bits.
 _STATE = np.dtype(
@@ -175,6 +185,25 @@ class Generator:
     def permutation(self, n: int) -> np.ndarray:
         """The numbers below ``n`` in random order, int64."""
         return self._fill(kernels.draw_permutation, np.empty(n, np.int64))
+
+
+def engine_of(generator: Generator):
+    """A generator's state as a tensor over the same memory: in a graph it is what draws are from. Operators take it for the generator."""
+    return _C.from_array(generator._engine)
+
+
+def is_engine(x) -> bool:
+    """Whether ``x`` is, by its dtype and size, a tensor of :func:`engine_of`."""
+    return isinstance(x, _C.TensorBase) and x._dtype is uint8 and tuple(x.shape) == (_ENGINE.itemsize,)
+
+
+def source_of_draws(given) -> Generator:
+    """The generator that an operator draws from, by its argument: a Generator, the tensor of one, or None, which is the default one."""
+    if not isinstance(given, _C.TensorBase):
+        return default_generator if given is None else given
+    made = Generator.__new__(Generator)
+    made.device, made._engine = CPU, given._array
+    return made
 
 
 def _part(dtype: np.dtype) -> np.dtype:

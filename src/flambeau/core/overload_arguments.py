@@ -12,7 +12,7 @@ from ..base.device import Device, as_device
 from ..base.dtypes import DType
 from ..base.memory_format import MemoryFormat
 from ..base.symint import NUMBERS
-from .generator import Generator
+from .generator import Generator, is_engine
 from .schema import Argument
 from .tensor import Layout
 
@@ -72,7 +72,7 @@ _TAKES: dict[str, Callable[[object], bool]] = {
     "Layout": lambda v: isinstance(v, Layout),
     "MemoryFormat": lambda v: isinstance(v, MemoryFormat),
     "Device": _device,
-    "Generator": lambda v: isinstance(v, Generator),
+    "Generator": lambda v: isinstance(v, Generator) or is_engine(v),
 }
 
 # The same where the call has failed: what an operator may take beyond this was at fault.

@@ -7,7 +7,7 @@ import numpy as np
 from .. import _C
 from ..base.dtypes import as_element, check_number
 from ..base.shapes import is_contiguous
-from ..core import generator
+from ..core.generator import source_of_draws
 from ..core.layouts import empty_strided, made_strides, takes_format
 from ..core.operator import OpOverload
 from .backend import rule
@@ -69,7 +69,7 @@ def random(op: OpOverload):
     formed, in_order = takes_format(op), "memory_order" in op.tags
 
     def run(*args):
-        gen = args[gen_at] if gen_at is not None and args[gen_at] is not None else generator.default_generator
+        gen = source_of_draws(None if gen_at is None else args[gen_at])
         shape = tuple(d.shape(*args))
         out = np.asarray(d.draw(gen, shape, d.dtype(*args), *args))  # of 0-dimensional arithmetic NumPy makes a scalar
         if not formed and not in_order:

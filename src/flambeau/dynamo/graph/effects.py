@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 
 from flambeau import fx
-from flambeau.core.generator import Generator, default_generator
+from flambeau.core.generator import Generator, default_generator, is_engine
 
 from ..exc import SkipFrame, unsupported
 from ..guards.tree import overlapping
@@ -20,6 +20,7 @@ __all__ = [
     "has_effects",
     "has_nodes",
     "may_run_again",
+    "of_the_library",
     "refuse_acting",
     "refuse_read_only",
     "refuse_shared_memory",
@@ -56,7 +57,11 @@ def draws(node) -> bool:
 
 def draws_by_default(node) -> bool:
     """Whether the node draws from the default generator, as far as it draws."""
-    return not draws(node) or not any(isinstance(a, Generator) for a in (*node.args, *node.kwargs.values()))
+    return not draws(node) or not any(map(_is_generator, (*node.args, *node.kwargs.values())))
+
+
+def _is_generator(x) -> bool:
+    return isinstance(x, Generator) or isinstance(x, fx.Node) and is_engine(x.meta.get("val"))
 
 
 def drawing_again(fn: Callable) -> Callable:
@@ -92,9 +97,12 @@ def may_run_again(node) -> bool:
     the error of a program's own check says more than the plain one."""
     if node.meta.get("val") is None and "checks" in node.meta.get("effects", ()):
         return False
-    if node.op != "call_function":
-        return node.op != "call_module"
-    module = module_of(node.target) or module_of(type(node.target))
+    return of_the_library(node.target) if node.op == "call_function" else node.op != "call_module"
+
+
+def of_the_library(target) -> bool:
+    """Whether a function or operator is the library's, not one that a program made."""
+    module = module_of(target) or module_of(type(target))
     operators = module.removeprefix("flambeau._ops.")
     return operators in ("aten", "prims", "flambeau") if operators != module else module.split(".")[0] in _LIBRARY
 

@@ -44,12 +44,14 @@ from ..variables.tensors.tensor import (
     wrap_result,
 )
 from ..variables.tensors.torch_functions import TorchFunctionVariable
+from ..variables.tensors.torch_generators import TorchGeneratorVariable
 from ..variables.values.constant import ConstantVariable
 from ..variables.values.symbolic import SymbolicVariable, wrap_number
 from . import tensor_queries
 from .blocks import EnteredBlocks
 from .effects import (
     has_nodes,
+    of_the_library,
     refuse_acting,
     refuse_read_only,
     under_handler,
@@ -287,6 +289,8 @@ class OutputGraph:
             for a in operands:
                 if isinstance(a, UserFunctionVariable) and not isinstance(target, str):
                     guard_function(tx, a.fn, a.source)
+                if type(a) is TorchGeneratorVariable and op == "call_function" and not of_the_library(target):
+                    a.stay(tx)
         pargs = tuple([a.as_proxy() for a in args])
         pkwargs = {k: v.as_proxy() for k, v in kwargs.items()} if kwargs else {}
         if not plain:

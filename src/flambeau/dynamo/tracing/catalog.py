@@ -79,6 +79,7 @@ from ..variables.tensors import tensor as tensor
 from ..variables.tensors import tensor_elements as tensor_elements
 from ..variables.tensors import tensor_subclass as tensor_subclass
 from ..variables.tensors import torch_functions as torch_functions
+from ..variables.tensors import torch_generators as torch_generators
 from ..variables.values import complex_numbers as complex_numbers
 from ..variables.values import constant as constant
 from ..variables.values import constant_methods as constant_methods
