@@ -242,7 +242,13 @@ class Emitter(Arithmetic):
 
     def at(self, p: Operand, offset: Size) -> Operand:
         """The address ``offset`` bytes behind ``p``."""
-        return p if known(offset) == 0 else self.place(llvm.I8, p, offset, inbounds=True)
+        if known(offset) == 0:
+            return p
+        key = "at", p.text, integer(offset).text
+        found = self.computed.get(key)
+        if found is None:
+            found = self.computed[key] = self.place(llvm.I8, p, offset, inbounds=True)
+        return found
 
     # -- buffers of the loop's own: references are counted; a buffer without any waits in a list, from which it is freed where nothing on
     # the stack can refer to it, unless a variable has got it meanwhile. Its header: count, link, whether it waits, whether it is a small one. A
@@ -549,6 +555,13 @@ class Emitter(Arithmetic):
             ]
         else:
             return ""
+        return self._loop_node(about)
+
+    def unvectorised(self) -> str:
+        """What LLVM is told of a loop whose body becomes vectors, on the branch back to its head."""
+        return self._loop_node([self.node('!{!"llvm.loop.vectorize.enable", i1 false}')])
+
+    def _loop_node(self, about: list[int]) -> str:
         itself = len(self.metadata) + FIRST_NODE
         return f", !llvm.loop !{self.node('!{' + ', '.join(f'!{n}' for n in (itself, *about)) + '}')}"
 

@@ -17,6 +17,7 @@ from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, Type, aggregate, integer
 from .arguments import GIVEN
 from .emitter import CLEANUP, CODE, EXIT, Emitter, block_label, turn_label
+from .jamming import TURNS, jam
 from .region import LoopRegion
 from .spreading import BEGIN, BLOCKS, COUNT, END, ENDED, ERRORS, PARTIALS, SIZE, SLOTS
 from .values import Iterator
@@ -37,12 +38,14 @@ MANY = 1 << 16  # that are more than it will have, so that nothing is known of i
 
 @slotted(frozen=False)
 class InnerLoop:
-    """``e``: its text. ``copied``: the kernel's variables that it begins with. ``work``: instructions of a turn, about."""
+    """``e``: its text. ``copied``: the kernel's variables that it begins with. ``work``: instructions of a turn, about. ``jammed``: whether it
+    takes several turns at once, see :mod:`.jamming`."""
 
     header: int
     e: Emitter
     copied: list[tuple[str, Type]]
     work: int
+    jammed: bool
 
     @property
     def name(self) -> str:
@@ -91,7 +94,8 @@ class _Candidate:
             return None
         work = len(e.out) * self.turns_within(blocks, e)
         copied = [key for key in e.slots if key in run.e.slots and key[0][0] != "@"]
-        return InnerLoop(self.header, e, copied, work)
+        jammed = it.step == 1 and jam(e, self.header, e.slot(f"{it.key}.cur", llvm.I64))
+        return InnerLoop(self.header, e, copied, work, jammed)
 
     def turns_within(self, blocks: set[int], e: Emitter) -> int:
         """Of the longest loop in the loop, about; 1 where there is none."""
@@ -162,28 +166,31 @@ def call(e: Emitter, loop: InnerLoop, it: Iterator, start: Operand, stop: Operan
     step = abs(it.step)
     span = e.op("sub", stop, start) if it.step > 0 else e.op("sub", start, stop)
     count = e.op("sdiv", e.op("add", span, step - 1), step)
-    some, ask, ran, on, failed, done = (e.new_label() for _ in range(6))
-    e.branch(e.cmp("sgt", count, max(WORTH // loop.work, 1)), some, on)
-    e.label(some)
+    some, many, ask, here, ran, on, failed, done = (e.new_label() for _ in range(8))
+    table = e.slot(f"@{loop.name}", aggregate(f"[{SLOTS + len(loop.copied)} x i64]"))
+    function = Operand(f"@{loop.name}.blocks", llvm.PTR)
+    if loop.jammed:  # the function takes several turns at once: all but a few are its
+        e.branch(e.cmp("sge", count, TURNS), some, on)
+        e.label(some)
+        blocks = _cut(e, loop, table, count)
+    e.branch(e.cmp("sgt", count, max(WORTH // loop.work, 1)), many, here)
+    e.label(many)
     seen = e.counters(f"@{loop.name}.seen", SEEN)
     turns = e.op("add", e.read(llvm.I64, seen), count)
     e.write(turns, seen)
-    e.branch(e.cmp("sge", turns, e.read(llvm.I64, e.place(llvm.I64, seen, AGAIN))), ask, on)
+    e.branch(e.cmp("sge", turns, e.read(llvm.I64, e.place(llvm.I64, seen, AGAIN))), ask, here)
     e.label(ask)
-    size = e.op("sdiv", e.op("add", count, BLOCKS - 1), BLOCKS)
-    blocks = e.op("sdiv", e.op("add", count, e.op("sub", size, 1)), size)
-    table = e.slot(f"@{loop.name}", aggregate(f"[{SLOTS + len(loop.copied)} x i64]"))
-    fields: dict[int, Operand] = {
-        **dict(enumerate(GIVEN)), ENDED: integer(0), SIZE: size, COUNT: count, PARTIALS: Operand("%out", llvm.PTR),
-        ERRORS: Operand("%errors", llvm.PTR),
-        **{SLOTS + k: e.slot(*key) for k, key in enumerate(loop.copied)},
-    }  # fmt: skip
-    for k, v in fields.items():
-        e.write(v, e.place(llvm.I64, table, k))
-    function = Operand(f"@{loop.name}.blocks", llvm.PTR)
+    if not loop.jammed:
+        blocks = _cut(e, loop, table, count)
     much = integer(MUCH // loop.work)
     taken = e.call(llvm.I64, Operand("%spread_within", llvm.PTR), function, table, blocks, seen, integer(count), much)
-    e.branch(e.cmp("ne", taken, 0), ran, on)
+    e.branch(e.cmp("ne", taken, 0), ran, here)
+    e.label(here)
+    if loop.jammed:
+        e.call(llvm.VOID, function, table, integer(0), blocks)
+        e.jump(ran)
+    else:
+        e.jump(on)
     e.label(ran)
     ended = e.read(llvm.I64, e.place(llvm.I64, table, ENDED))
     e.branch(e.cmp("eq", ended, 0), done, failed, ", !prof !0")
@@ -194,3 +201,17 @@ def call(e: Emitter, loop: InnerLoop, it: Iterator, start: Operand, stop: Operan
     e.set(f"{it.key}.cur", llvm.I64, stop)
     e.jump(on)
     e.label(on)
+
+
+def _cut(e: Emitter, loop: InnerLoop, table: Operand, count: Operand) -> Operand:
+    """Cut the turns into blocks, and write the table that these are run with; how many there are."""
+    least = TURNS if loop.jammed else 1  # a block has a multiple of it
+    size = e.op("mul", e.op("sdiv", e.op("add", count, BLOCKS * least - 1), BLOCKS * least), least)
+    fields: dict[int, Operand] = {
+        **dict(enumerate(GIVEN)), ENDED: integer(0), SIZE: size, COUNT: count, PARTIALS: Operand("%out", llvm.PTR),
+        ERRORS: Operand("%errors", llvm.PTR),
+        **{SLOTS + k: e.slot(*key) for k, key in enumerate(loop.copied)},
+    }  # fmt: skip
+    for k, v in fields.items():
+        e.write(v, e.place(llvm.I64, table, k))
+    return e.op("sdiv", e.op("add", count, e.op("sub", size, 1)), size)
