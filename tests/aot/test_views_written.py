@@ -191,6 +191,23 @@ def test_strides_of_results_that_are_views(f, way):
     assert seen[0] == seen[1]
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("write", [lambda x: x.tril_(), lambda x: x.cumsum_(0), lambda x: x[:, 1:].triu_()])
+def test_a_write_leaves_the_order_of_memory(write, dynamic):
+    def f(x):
+        y = x * 1
+        write(y)
+        return y
+
+    strides = []
+    for size in (3, 5):
+        x = torch.arange(2.0 * size).reshape(size, 2).t()
+        for fn in (f, torch.compile(f, backend="aot_eager", dynamic=dynamic)):
+            y = fn(x)
+            strides.append((y.tolist(), y.stride()))
+        assert strides[-1] == strides[-2]
+
+
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize(
     "view", [lambda x: x * 1, lambda x: (x * 1).view(2, 2).t(), lambda x: torch.view_as_real(x * 1j)]

@@ -95,6 +95,18 @@ def are_products(shape, strides) -> bool:
     return True
 
 
+def known_dense(shape, strides) -> bool:
+    """:func:`is_dense` where sizes may be symbolic: whether it is known; asks no question."""
+    left, step = [d for d, n in enumerate(shape) if not statically_equal(n, 1)], 1
+    while left:
+        d = next((d for d in left if statically_equal(strides[d], step)), None)
+        if d is None:
+            return False
+        left.remove(d)
+        step = step * shape[d]
+    return True
+
+
 def statically_equal(a, b) -> bool:
     """Whether two numbers are known to be equal; asks no question."""
     env = a.env if is_symbolic(a) else b.env if is_symbolic(b) else None

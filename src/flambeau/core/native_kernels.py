@@ -177,7 +177,7 @@ def mode(h, vals, x, dim, keepdim: bool):
     last = lambda t: (*t[:d], *t[d + 1 :], t[d])  # noqa: E731
     lines = h.part(part, last(part.shape), last(part.strides))
     lines = h.in_memory(lines, x.dtype, lines.strides, x.device)
-    *rest, n = lines.shape
+    *rest, n = lines.sizes
     count = math.prod(rest)
     parts = [h.part(h.realize(t), (count, n), (n, 1)) for t in arrange(h, (None, None), Order.WHOLE, lines, len(rest))]
     outs = [ResultSpec((count,), (1,), t, x.device) for t in (dtypes.int64, x.dtype)]

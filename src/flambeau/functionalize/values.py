@@ -12,8 +12,7 @@ from typing import Any
 from .. import _C
 from ..base.errors import SharedArguments
 from ..base.records import slotted
-from ..base.shapes import is_dense, same_shape, statically_equal
-from ..base.symint import is_symbolic
+from ..base.shapes import known_dense, same_shape, statically_equal
 from ..core.operator import OpOverload, namespace
 from .derived import functional_variant, take_apart
 from .views import copying, place, repeats, settings, steps_of, write_back
@@ -127,8 +126,7 @@ class FunctionalValue:
 
 def _in_order(base, contents):
     """What was written, in the order of memory that ``base`` has: a write leaves it."""
-    same = all(map(statically_equal, contents.stride(), base.stride()))
-    if same or is_symbolic((*base.shape, *base.stride())) or not is_dense(base.shape, base.stride()):
+    if all(map(statically_equal, contents.stride(), base.stride())) or not known_dense(base.shape, base.stride()):
         return contents
     return namespace("aten").copy(base, contents)
 

@@ -59,6 +59,7 @@ PROGRAMS = {
     "rows taken": (lambda x, i: x[i] + 1, lambda m, n: (R(m, n), I(m, 7))),
     "scattered": (lambda x, i, s: x.scatter_add(1, i, s), lambda m, n: (R(m, n), I(n, m, 4), R(m, 4))),
     "sorted": (lambda x: (*x.sort(1), *x.t().sort(0)), lambda m, n: (R(m, n),)),
+    "most frequent": (lambda x: (*x.round().mode(1), *x.round().mode(0)), lambda m, n: (R(m, n),)),
     "put": (lambda x, i, s: x.index_put((i,), s, accumulate=True), lambda m, n: (R(m, n), I(m, 5), R(5, n))),
     "eager kernel": (lambda x: (x * 2).cumsum(1) + 1, lambda m, n: (R(m, n),)),
     "numbers of sizes": (lambda x: (x * x.shape[0] / x.shape[1], x.shape[0] * x.shape[1]), lambda m, n: (R(m, n),)),
@@ -267,3 +268,17 @@ def test_an_order_that_varies():
     x = torch.tensor([1.5, 2.5], dtype=torch.float64)
     for n in (0, 1, 2, 3, 5, 1):
         torch.testing.assert_close(f(x, n), torch.polygamma(n, x))
+
+
+def test_a_symbol_told_by_another_that_equals_it():
+    """The backward's only inputs that tell the sizes of its result are numbers, which the forward found to equal the sizes of its tensor."""
+
+    def f(x, place):
+        return torch.ops.aten._as_strided_scatter(x, *place)
+
+    place = ([6], [1], [2, 2], [1, 2], 1)
+    gradients = []
+    for fn in (f, torch.compile(f, dynamic=True)):
+        x = R(2, 2).requires_grad_()
+        gradients.append(torch.autograd.grad(fn(x, place).cumsum(0).sum(), x)[0].tolist())
+    assert gradients[0] == gradients[1]

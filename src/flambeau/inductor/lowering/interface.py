@@ -38,7 +38,8 @@ def number(lowering, val):
     lowering.meet(val)
     k, e = len(lowering.inputs) - 1, val.expr
     if isinstance(e, Expr):
-        lowering.numbers[k] = e
+        # With what was learnt of it put in, as in the sizes: it may be the only input that tells another symbol, which it equals.
+        lowering.numbers[k] = size(val)
     elif not isinstance(e, (bool, int, float)):
         lowering.inputs[k] = lowering.values.scalars[e] = _scalar(lowering, k)
     return val

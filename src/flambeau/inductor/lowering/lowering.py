@@ -232,7 +232,8 @@ class Lowering(Handler):
         if hasattr(n, "__sym__"):
             if self.example is None:
                 self.example = n
-            for s in symbols(n.expr) if isinstance(n.expr, Expr) else ():
+            # Its own, and those that it is known to be made of: sizes are written in these.
+            for s in symbols(n.expr) | symbols(size(n)) if isinstance(n.expr, Expr) else ():
                 hint = n.env.hint_overrides.get(s, n.env.hint(of(s)))
                 if hint is not None:
                     self.values.hints[s] = hint
