@@ -520,6 +520,15 @@ class Containers(InterpreterPart):
         e.python(call, self.rerunnable, [made_, out])
         return Scalar(I64, True, e.load(out.ptr, I64))
 
+    def array_result(self, name: str, view: ArrayView) -> Scalar:
+        """The same of an array."""
+        from . import arrays
+
+        e = self.e
+        out = arrays.temporary(e, I64, (1,), f"handle {name}")
+        e.python("container array - -", self.rerunnable, [view, out])
+        return Scalar(I64, True, e.load(out.ptr, I64))
+
 
 def _said(t) -> str:
     """A type as text: the dtype and whether it is Python's, or several of them."""
@@ -542,20 +551,23 @@ def made(call: str, arrays_: tuple[np.ndarray, ...]) -> int:
     """Make the object that a kernel tells of; its number goes into the last array."""
     _, kind, key, value = call.split(" ")
     table, out = arrays_
-    if kind != "list":
-        table = table[table[:, -1] != 0]
-    keys, at = _column(table, key, 0) if kind != "list" else ([], 0)
-    if kind == "set":
-        it: Any = set(keys)
-    else:
-        values, _ = _column(table, value, at)
-        it = values if kind == "list" else dict(zip(keys, values))
+    it: Any = np.array(table) if kind == "array" else _container(table, kind, key, value)
     n = next(_NUMBERS)
     _TAKEN[n] = it
     while len(_TAKEN) > KEPT:
         _TAKEN.pop(next(iter(_TAKEN)), None)
     out[0] = n
     return 0
+
+
+def _container(table: np.ndarray, kind: str, key: str, value: str) -> Any:
+    if kind != "list":
+        table = table[table[:, -1] != 0]
+    keys, at = _column(table, key, 0) if kind != "list" else ([], 0)
+    if kind == "set":
+        return set(keys)
+    values, _ = _column(table, value, at)
+    return values if kind == "list" else dict(zip(keys, values))
 
 
 def _column(table: np.ndarray, said: str, at: int) -> tuple[list, int]:

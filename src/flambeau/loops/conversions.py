@@ -16,6 +16,7 @@ from .values import Declined, Scalar, register_type
 __all__ = [
     "INSTEAD",
     "PYTHONS",
+    "RESHAPED",
     "NUMPYS",
     "TOO_LONG",
     "UNKNOWN",
@@ -36,6 +37,9 @@ __all__ = [
 ]
 
 INSTEAD = "; run it with torch._dynamo.config.native_loops = False"  # what native loops have no place for  # what native loops have no place for
+RESHAPED = (
+    f"of a compiled loop changed its shape{INSTEAD}"  # ends the error of an array that it leaves in another shape
+)
 TOO_LONG = f"an integer of a compiled loop needs more than 64 bits{INSTEAD}"
 EXACT = 1 << 53  # integers up to this are floats
 # Flags of numbers, see Scalar; UNKNOWN: it isn't known whether it is Python's.

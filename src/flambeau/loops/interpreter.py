@@ -64,6 +64,16 @@ LEAST = 8192  # instructions that a block of turns is worth
 _IGNORED = {"RESUME", "NOP", "PRECALL", "CACHE", "EXTENDED_ARG", "COPY_FREE_VARS", "MAKE_CELL"}
 
 
+@slotted
+class Grown:
+    """What a loop hands to Python as an object of its own: a list, dict, set or array (``kind``). ``given``: it stands for one that the loop was
+    given."""
+
+    name: str
+    kind: str
+    given: bool
+
+
 @slotted(frozen=False)
 class Compiled:
     """``text``: the kernel. ``arrays``: tokens of the operands; ``written``: which of them are written; ``fresh``: variables whose arrays
@@ -85,7 +95,7 @@ class Compiled:
     fresh: list[tuple[str, int]]
     same: list[tuple[str, int]]
     tuples: list[tuple[str, TupleType]]
-    grown: list[tuple[str, str, bool]]
+    grown: list[Grown]
     behind: frozenset[str]
     held: list[tuple[str, str]]
     ints: list[Any]
@@ -147,7 +157,7 @@ class Interpreter:
         self.made: list[tuple[str, ArrayView]] = []  # what these variables hold at the end
         self.same: list[tuple[str, int]] = []
         self.tuples: list[tuple[str, TupleType]] = []
-        self.grown: list[tuple[str, str, bool]] = []
+        self.grown: list[Grown] = []
         self.held: list[tuple[str, str]] = []
         self.closed_loops: set[int] = set()  # instructions of loops that are no loops in the text
         self.states: dict[int, State] = {}
@@ -333,7 +343,7 @@ class Interpreter:
         return Compiled(
             text,
             given.tokens, shapes, sorted(given.written), self.fresh, self.same, self.tuples, self.grown,
-            frozenset(name for name, _, given in self.grown if given and self.containers.sites[name].behind), self.held,
+            frozenset(g.name for g in self.grown if g.given and self.containers.sites[g.name].behind), self.held,
             list(given.ints.values()), list(given.floats.values()), results, self.e.errors, self.region.exit,
             exit_state.locals[RETURNED] if self.region.exit is None else None,
             [array.dtype for array in given.arrays],
@@ -566,15 +576,19 @@ class Interpreter:
             names = sorted(self.live_out & self.region.assigned(self.machine.insts))
         out: list[tuple[str, np.dtype, bool | None]] = []
         self.made_containers: list[tuple[str, ContainerType]] = []
+        self.made_arrays: list[tuple[str, ArrayView]] = []
         for name in names:
             self.result(name, state.locals.get(name), out)
         self.apart([c for _, c in self.containers.changed(self.variables.given_containers())])
         for name, container in self.containers.changed(self.variables.given_containers()):
             self.e.result(self.containers.result(container))
-            self.grown.append((name, container.kind, True))
+            self.grown.append(Grown(name, container.kind, True))
         for name, t in self.made_containers:
             self.e.result(self.containers.result(self.variables.fetch(name, t)))
-            self.grown.append((name, t.kind, False))
+            self.grown.append(Grown(name, t.kind, False))
+        for name, value in self.made_arrays:
+            self.e.result(self.containers.array_result(name, value))
+            self.grown.append(Grown(name, "array", False))
         if self.e.errors and not (self.e.results or self.operands.written or self.fresh):
             # Its errors are all that it is for: a result keeps it in the graph.
             self.e.result(constant(1))
@@ -649,10 +663,9 @@ class Interpreter:
         before = self.variables.initial.get(name)
         known = isinstance(before, GivenArray) and (before.dtype, before.ndim) == (t.dtype, t.ndim)
         mixed = any(isinstance(o, int) for o in t.origins)
-        if not known or (mixed and not (t.owned and self.inputs.rerunnable)):
+        any_shape = self.inputs.reshapes and t.ndim > 0 and t.owned and not self.e.noting
+        if not (known or any_shape) or (mixed and not (t.owned and self.inputs.rerunnable)):
             raise Declined(f"{name} is used after the loop and is an array of which the shape isn't known, or a view")
-        array = self.operands.array(before.token)
-        sizes = arrays.operand(array).sizes
         value = self.variables.fetch(name, t)
         if mixed:  # as it may be where the loop is left before its first turn has ended
             own = self.e.cmp("ne", value.owner, NULL)
@@ -666,10 +679,13 @@ class Interpreter:
                 text = f"{other} and {name} of a compiled loop are one array{conversions.INSTEAD}"
                 self.e.check(apart, "RuntimeError", text)
         self.made.append((name, value))
+        if any_shape:
+            self.made_arrays.append((name, value))
+            return
+        array = self.operands.array(before.token)
+        sizes = arrays.operand(array).sizes
         for n, m in zip(value.sizes, sizes):
-            same = self.e.cmp("eq", n, m)
-            text = f"the array {name} of a compiled loop changed its shape{conversions.INSTEAD}"
-            self.e.check(same, "RuntimeError", text)
+            self.e.check(self.e.cmp("eq", n, m), "RuntimeError", f"the array {name} {conversions.RESHAPED}")
         strides = arrays.dense_strides(self.e, sizes, t.dtype.itemsize)
         arrays.assign(
             self.e, ArrayView(Operand(f"%f{len(self.fresh)}", llvm.PTR), t.dtype, sizes, strides, frozenset()), value

@@ -59,7 +59,8 @@ class Inputs:
     that is known before. ``rerunnable``: nothing that has happened before the loop has an effect, so that all may run again plainly
     when the loop meets an error. ``collects``: whether the loop is a comprehension's: ``local(COLLECTED)`` is the list, dict or set that it fills.
     ``live(code, i)``: variables of a function that is called which may be read at or after its instruction i. ``tells_wrapping``: whether the kernel
-    tells of NumPy's integers that wrap around, see wrapping.py."""
+    tells of NumPy's integers that wrap around, see wrapping.py. ``reshapes``: whether a run has left an array in another shape than it had before;
+    arrays whose shape isn't known are handed to Python as objects then."""
 
     local: Callable[[str], Any]
     load_global: Callable[[str], Any]
@@ -74,6 +75,7 @@ class Inputs:
     collects: bool = False
     live: Callable[[Any, int], frozenset[str]] | None = None
     tells_wrapping: bool = False
+    reshapes: bool = False
 
 
 @slotted

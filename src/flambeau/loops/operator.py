@@ -26,7 +26,7 @@ from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..inductor.lowering.donate import writing_form
 from .complexes import part
-from .conversions import INSTEAD
+from .conversions import INSTEAD, RESHAPED
 from .interpreter import Compiled
 from .numpy_calls import perform
 from .streams import stream_of
@@ -36,10 +36,11 @@ __all__ = ["drawing_loop", "loop", "program"]
 
 class Site:
     """A loop of the program. ``native``: it may be a native one; False once a run met what native loops have no place for (an integer that grows
-    too long, an array that changes its shape): then it is captured anew, and not as a native loop."""
+    too long): then it is captured anew, and not as a native loop. ``reshapes``: whether a run left an array in another shape than it had before: see
+    Inputs."""
 
     def __init__(self):
-        self.native = True
+        self.native, self.reshapes = True, False
 
 
 SITES: dict[str, Site] = collections.defaultdict(Site)
@@ -99,8 +100,11 @@ def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> Call
 
     def fail(code: int, *numbers: int):
         kind, text = p["errors"][code - 1]
-        if text.endswith(INSTEAD):
-            SITES[p["site"]].native = False
+        site = SITES[p["site"]]
+        if text.endswith(RESHAPED) and not site.reshapes:
+            site.reshapes = True
+        elif text.endswith(INSTEAD):
+            site.native = False
         error = getattr(builtins, kind)(text.format(*numbers))
         if p["first"]:
             # Nothing has happened yet: captured code then runs the function uncompiled, and Python raises the error itself.

@@ -159,7 +159,8 @@ class OutputGraph:
 
     def finish_guards(self):
         self.process.add(self.guards)
-        self.guards.not_aliased([i.source for i in self.recorder.inputs if not i.number])
+        # Numbers are no memory: one object may be several of them.
+        self.guards.not_aliased([i.source for i in self.recorder.inputs if not (i.number or i.numpy_number)])
         if self.shapes.env is not None:
             self.shapes.env.check_constraints()
             self.guards.sizes(self.shapes.env)

@@ -241,10 +241,12 @@ class Compiled:
 def _native(tx, header: int, operands: dict, trip, count=None, vary: bool = False) -> bool:
     """``operands``: the arrays and generators that were described so far, by the ids of their nodes. ``count``: the number of turns, an int or a
     SymInt, where it is known. ``vary``: whole numbers among the locals are operands."""
-    where = f"{tx.code.co_name} ({tx.code.co_filename}:{tx.insts[header].line})"
-    key = f"{where} {header}"
-    if not operator.SITES[key].native:
+    where, key = _where(tx, header), _key(tx, header)
+    site, one_graph = operator.SITES[key], tx.output.compiler.fullgraph or tx.output.modes.transforms
+    if not site.native:
         return _stays(where, "it met what native loops have no place for when it ran")
+    if site.reshapes and one_graph:
+        return _stays(where, "it leaves an array in another shape, which breaks the graph")
     first = not has_effects(tx.output) and not written_inputs(tx.output.recorder.inputs)
     try:
         done, recorded = _compiled(tx, header, operands, _inputs(tx, header, operands, trip, count, first, vary))
@@ -267,6 +269,15 @@ def _native(tx, header: int, operands: dict, trip, count=None, vary: bool = Fals
         tx.push(_returned(tx, RETURNED, done.returned))
         tx.ip = next(i.index for i in insts if i.name == "RETURN_VALUE" and i.handler == insts[header].handler)
     return True
+
+
+def _where(tx, header: int) -> str:
+    return f"{tx.code.co_name} ({tx.code.co_filename}:{tx.insts[header].line})"
+
+
+def _key(tx, header: int) -> str:
+    """Of the loop in SITES."""
+    return f"{_where(tx, header)} {header}"
 
 
 def _inputs(tx, header: int, operands: dict, trip, count, first: bool, vary: bool) -> Inputs:
@@ -318,6 +329,7 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool, vary: boo
         COLLECTED in tx.locals,
         live_locals,
         config.numpy_floating_point_errors == "exact",
+        operator.SITES[_key(tx, header)].reshapes,
     )
 
 
@@ -401,6 +413,7 @@ def _call(tx, loop: Compiled, operands: list) -> list:
     done, output = loop.done, tx.output
     site = ConstSource(operator.SITES[loop.key], f"loop {loop.key}")
     output.guard(GetAttrSource(site, "native"), "EQUALS_MATCH", True)
+    output.guard(GetAttrSource(site, "reshapes"), "EQUALS_MATCH", operator.SITES[loop.key].reshapes)
     output.draws = output.draws or bool(done.drawn)
     given = list(operands)
     if loop.recorded is not None:  # a derivative needs them as they were
@@ -447,10 +460,11 @@ def _place_results(tx, loop: Compiled, operands: list, outs: list, header: int) 
             tx.locals[name] = NumberVariable(out.node, out.val, kind, next(rest).node if weak is None else None)
         else:
             tx.locals[name] = as_ndarray(out)
-    for name, kind, given in done.grown:
-        if not given:
+    for made in done.grown:
+        name = made.name
+        if not made.given:
             tx.locals[name] = GrownVariable()
-        grown(tx.realize(before[name]) if given else tx.locals[name], next(rest), kind, name in done.behind)
+        grown(tx.realize(before[name]) if made.given else tx.locals[name], next(rest), made.kind, name in done.behind)
     for name, of in done.held:
         tx.locals[name] = before[of]
     for name, t in done.tuples:

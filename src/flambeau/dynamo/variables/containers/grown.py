@@ -1,6 +1,8 @@
-"""Lists, dicts and sets that a native loop changed: how many items they have depends on data."""
+"""Lists, dicts and sets that a native loop changed, and arrays whose shape it changed: how many items they have depends on data."""
 
 from __future__ import annotations
+
+import numpy as np
 
 from flambeau.loops.containers import take
 
@@ -41,4 +43,4 @@ def grown(v: Variable, number: Variable, kind: str, behind: bool = False) -> Non
     """The variable, wherever it is kept, holds what the loop has made of it from here on. ``behind``: what it holds so far stays before that."""
     v.first = [*v.elements] if behind else []  # type: ignore[attr-defined]
     v.__class__ = GrownVariable
-    v.node, v.kind = number.node, {"list": list, "dict": dict, "set": set}[kind]  # type: ignore[attr-defined]
+    v.node, v.kind = number.node, {"list": list, "dict": dict, "set": set, "array": np.ndarray}[kind]  # type: ignore[attr-defined]
