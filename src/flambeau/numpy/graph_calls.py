@@ -33,6 +33,7 @@ from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..core.tensor import Tensor
 from .literals import CONTAINERS, NONE, Kind, Literal, arguments_of, holds_arrays, literal, value
+from .varying_sizes import Varying, sizes_vary, varying
 
 __all__ = [
     "FUNCTIONS_BY_MODULE",
@@ -47,6 +48,7 @@ __all__ = [
     "rebuilt",
     "run_telling",
     "sample_for",
+    "structure_for",
     "text_of",
 ]
 
@@ -244,7 +246,22 @@ def sample_for(call, arrays):
     return _sample(call, tuple(map(_description, arrays)))
 
 
+def structure_for(call, arrays):
+    """A result of the call whose structure and dtypes are those for these arrays, at other sizes where theirs are symbols."""
+    found = _varying(call, arrays)
+    return sample_for(call, arrays) if found is None else found.made
+
+
+def _varying(call, arrays) -> Varying | None:
+    if not sizes_vary(arrays):
+        return None
+    return varying(arrays, functools.partial(_sample, call), leaves_of)
+
+
 def _meta(arrays, call):
+    found = _varying(call, arrays)
+    if found is not None:
+        return [TensorMeta(r.shape, r.strides, from_numpy(r.dtype), CPU) for r in found.results]
     return [
         TensorMeta(leaf.shape, tuple(s // leaf.itemsize for s in leaf.strides), from_numpy(leaf.dtype), CPU)
         for leaf in leaves_of(sample_for(call, arrays))

@@ -318,15 +318,17 @@ def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int], axis: 
     d = _axis(axis, x.ndim)
     n = x.shape[d]
     if isinstance(indices_or_sections, (tuple, list)):
-        cuts = [0, *indices_or_sections, n]
+        ends = [0, *indices_or_sections, n]
+        bounds = [slice(a, b).indices(n)[:2] for a, b in zip(ends[:-1], ends[1:])]
     else:
         k = operator.index(indices_or_sections)
         if k <= 0:
             raise ValueError("number sections must be larger than 0.")
-        cuts = [0]
+        longer, cuts = n % k, [0]
         for i in range(k):
-            cuts.append(cuts[-1] + n // k + (i < n % k))
-    return [aten.slice.Tensor(x, d, *slice(a, b).indices(n)[:2]) for a, b in zip(cuts[:-1], cuts[1:])]
+            cuts.append(cuts[-1] + n // k + (1 if i < longer else 0))
+        bounds = list(zip(cuts[:-1], cuts[1:]))
+    return [aten.slice.Tensor(x, d, a, b) for a, b in bounds]
 
 
 @implements(np.split)

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _C
 from ..core.operator import namespace
-from .graph_calls import call_numpy, call_of_data, leaves_of, rebuilt, sample_for, text_of
+from .graph_calls import call_numpy, call_of_data, leaves_of, rebuilt, sample_for, structure_for, text_of
 from .promotion import is_tensor
 
 __all__ = ["DIFFERENTIABLE", "differentiable", "of_data", "opaque"]
@@ -121,10 +121,12 @@ def _called(module: str, name: str, args: tuple, kwargs: dict, outs):
         raise NotImplementedError(
             f"{module.replace('numpy', 'np', 1)}.{name} has no derivative here: call it on arrays that no gradient is asked for"
         )
-    shape = sample_for(text, arrays)
     if outs is not None:
-        _check_written(name, leaves_of(shape), outs)
-    return rebuilt(shape, iter(call_numpy(arrays, text)))
+        made = sample_for(text, arrays)
+        _check_written(name, leaves_of(made), outs)
+    else:
+        made = structure_for(text, arrays)
+    return rebuilt(made, iter(call_numpy(arrays, text)))
 
 
 def _check_written(name, leaves, outs) -> None:
