@@ -89,9 +89,9 @@ def _add_run(commands) -> None:
     )
     parser.add_argument("--missing", action="store_true", help="list what the program asked torch for and did not find")
     parser.add_argument("-m", dest="module", action="store_true", help="the target is a module, as with python -m")
-    parser.add_argument("target", help="script or module")
+    parser.add_argument("target", nargs="?", help="script or module")
     parser.add_argument("args", nargs=argparse.REMAINDER, default=[], help="arguments of the program")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=lambda args, _: _run(args, parser))
 
 
 def _add_launch(commands) -> None:
@@ -249,6 +249,8 @@ def _command(name: str, module: str = "commands"):
 
 
 def _run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    if args.target is None:
+        parser.error("-m needs the name of a module" if args.module else "a script is required, or -m and a module")
     from flambeau.compat.run import run
 
     return run(args.target, args.args, module=args.module, missing=args.missing)

@@ -72,6 +72,19 @@ def test_module_and_traceback(tmp_path):
     assert done.returncode == 2 and "can't open file" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ((), "a script is required, or -m and a module"),
+        (("--missing",), "a script is required, or -m and a module"),
+        (("-m",), "-m needs the name of a module"),
+    ],
+)
+def test_without_a_program(tmp_path, options, said):
+    done = run("-m", "flambeau.cli", "run", *options, cwd=tmp_path, check=False)
+    assert done.returncode == 2 and done.stderr.splitlines()[-1] == f"flambeau run: error: {said}"
+
+
 def test_missing_names_are_listed_with_their_place(tmp_path):
     script(
         tmp_path,

@@ -143,5 +143,6 @@ def get_args_parser(prog: str | None = None) -> argparse.ArgumentParser:
     )
     parser.add_argument("-m", "--module", action="store_true", help="the target is a module, as with python -m")
     parser.add_argument("training_script", metavar="target", help="script, module or program")
-    parser.add_argument("training_script_args", metavar="args", nargs=argparse.REMAINDER, help="its arguments")
+    rest = parser.add_argument("training_script_args", metavar="args", nargs=argparse.REMAINDER, help="its arguments")
+    rest.required = False  # or argparse says that they are
     return parser
