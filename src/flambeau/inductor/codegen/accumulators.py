@@ -54,6 +54,18 @@ class Accumulators:
             b.write(b.const("i64", 0), at)
         self._slots[id(node), lanes] = slot, at
 
+    def keep(self, node, lanes: int, place: Operand) -> None:
+        """Put what has been found by so many lanes to an address."""
+        slot, _ = self._slots[id(node), lanes]
+        b, t = self.scopes.builder(lanes), compute_type(node.value.dtype)
+        b.write(b.read(b.ty(t), slot), place, f", align {itemsize(t)}")
+
+    def resume(self, node, lanes: int, place: Operand) -> None:
+        """Go on with what was kept at an address."""
+        slot, _ = self._slots[id(node), lanes]
+        b, t = self.scopes.builder(lanes), compute_type(node.value.dtype)
+        b.write(b.read(b.ty(t), place, f", align {itemsize(t)}"), slot)
+
     def add(self, node) -> None:
         """Combine the elements at hand into it."""
         t = compute_type(node.value.dtype)

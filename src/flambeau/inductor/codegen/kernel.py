@@ -38,6 +38,7 @@ from ..ir.values import DEEPEST, Value, Values, loaded_atoms, walk, weight
 from ..machine.processor import reads_wide_strips
 from ..settings import config
 from .accumulators import Accumulators
+from .column_blocks import ColumnBlocks, columns_of_block
 from .expressions import Expressions
 from .loop_code import Loops, forwards
 from .prefetch import FETCHED, LINE, WIDE
@@ -131,6 +132,12 @@ class _Writer:
         self.addresses, self.access = self.expressions.addresses, self.expressions.access
         self.loops = Loops(kernel, self.scopes, self.lanes, self.addresses, self.access, self._most_lanes())
         self.accumulators = Accumulators(kernel, self.scopes, self.lanes, self.expressions, values)
+        self.block = columns_of_block(
+            kernel, self.items, buffers, values, self.loops.row_lanes
+        )  # columns; 0: by strips
+        self.columns = ColumnBlocks(
+            kernel, self.scopes, self.lanes, self.expressions, self.loops, self.accumulators, self._bind, self._item
+        )
         self.tiles = Tiles(kernel, self.scopes, self.lanes, self.expressions, self.loops, self._statements)
         self.rows = rows_of_group(kernel, self.items, buffers, values)  # that are done stage by stage
         self.freed: list[Operand] = []  # rows on the heap
@@ -158,6 +165,11 @@ class _Writer:
             else:
                 self._decompose(scope, k.outer, p)
                 self._items()
+        elif self.block:
+            last = k.outer[-1]
+            blocks = -(-last.extent // self.block)
+            k.total = math.prod(v.extent for v in k.outer[:-1]) * blocks
+            self.columns.write(self.items, self._block(scope, p, blocks, self.block), self.block)
         else:
             last = k.outer[-1]
             blocks = floordiv(last.extent + (lanes - 1), lanes)
@@ -364,7 +376,7 @@ class _Writer:
         k = self.kernel
         inner = math.prod(v.extent for v in k.inner)
         per_item = sum(weight(vs) if kind == "loop" else 0.2 for (kind, _), vs in zip(self.items, self.walked)) + 1
-        width = self.loops.row_lanes if k.column else 1
+        width = (self.block or self.loops.row_lanes) if k.column else 1
         speed = 8.0 if self.lanes.variable is not None else 1.0
         share = per_item * width / speed
         per_p = share * self.values.hint(inner) + 5

@@ -28,11 +28,12 @@ def fetch(b: Builder, place: Operand, write: bool = False) -> None:
 
 
 class Prefetch:
-    """Of one kernel. ``by_tiles``, ``by_rows``: whether the loops at hand turn a tile of some operand, go through several rows by turns."""
+    """Of one kernel. ``by_tiles``, ``by_rows``: whether the loops at hand turn a tile of some operand, go through several rows by turns.
+    ``by_blocks``: whether columns are read along their lines, which the processor foresees."""
 
     def __init__(self, kernel, addresses: Addresses, scopes: Scopes, lanes: Lanes, values: Values):
         self.kernel, self.addresses, self.scopes, self.lanes, self.values = kernel, addresses, scopes, lanes, values
-        self.by_tiles = self.by_rows = False
+        self.by_tiles = self.by_rows = self.by_blocks = False
         self._asked: set[tuple] = set()  # (buffer, index) of what is asked for ahead
 
     def forget(self) -> None:
@@ -45,7 +46,7 @@ class Prefetch:
         if not self._worth(buffer, ix, b, item):
             return
         if k.column:  # a strip of the next columns: more lines are read in turn than the processor foresees
-            if k.inner and b.lanes * item < WIDE:
+            if k.inner and b.lanes * item < WIDE and not self.by_blocks:
                 self._asked.add((buffer, ix))
                 self._lines(b, b.place(I8, pointer, NEXT), item)
             return
