@@ -26,8 +26,11 @@ def _shape(shape) -> list[int]:
 
 
 def _full(shape: list[int], value, dtype, axes: list[int]):
-    """``value`` everywhere, ``axes`` of it following each other in memory."""
-    made = aten.full.default([shape[axis] for axis in axes], value, dtype=dtype)
+    """``value`` everywhere (None: anything), ``axes`` of it following each other in memory."""
+    sizes = [shape[axis] for axis in axes]
+    made = (
+        aten.empty.memory_format(sizes, dtype=dtype) if value is None else aten.full.default(sizes, value, dtype=dtype)
+    )
     return made if axes == sorted(axes) else aten.permute(made, sorted(range(len(axes)), key=axes.__getitem__))
 
 
@@ -75,7 +78,7 @@ def _like(name, value):
     return like
 
 
-for _name, _value in {"zeros": 0, "ones": 1, "empty": 0}.items():
+for _name, _value in {"zeros": 0, "ones": 1, "empty": None}.items():
     implements(getattr(np, _name), gives_array=True)(_filled(_name, _value))
     implements(getattr(np, f"{_name}_like"), gives_array=True)(_like(f"{_name}_like", _value))
 

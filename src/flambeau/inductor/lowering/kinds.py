@@ -192,7 +192,9 @@ def factory(lowering, op, full, val):
 
     if is_complex(t):
         at((0,) * len(val.shape))  # refuses what it can't
-    return lowering.lazy(sizes(val.shape), val.dtype, at, strides=strides_of(val), device=val.device)
+    made = lowering.lazy(sizes(val.shape), val.dtype, at, strides=strides_of(val), device=val.device)
+    made.undefined = body is None
+    return made
 
 
 def composite(lowering, op, full, val):

@@ -14,7 +14,19 @@ class LazyTensor:
     """A tensor during lowering. ``sizes``: ints and expressions, ``shape`` the same for operators to ask; ``dtype`` is the flambeau dtype;
     ``at(coords)`` the Value of an element; ``region`` where it lies in memory, None as long as it doesn't."""
 
-    __slots__ = ("sizes", "dtype", "device", "at", "region", "strides", "view", "example", "depth", "origins")
+    __slots__ = (
+        "sizes",
+        "dtype",
+        "device",
+        "at",
+        "region",
+        "strides",
+        "view",
+        "example",
+        "depth",
+        "origins",
+        "undefined",
+    )
 
     def __init__(self, shape, dtype, at, region=None, strides=None, device=None, example=None):
         self.sizes, self.dtype, self.at, self.region = tuple(shape), dtype, at, region
@@ -23,6 +35,7 @@ class LazyTensor:
         self.device = device
         self.origins: tuple = ()  # operators of the graph that an element is computed by
         self.depth = 0  # nodes of the graph that an element is computed by, one in another
+        self.undefined = False  # whether elements may be anything, and are read as 0 where they don't lie in memory
         self.view = None  # (tensor it is a view of, function of view handlers) for a view of a tensor without memory
 
     @property

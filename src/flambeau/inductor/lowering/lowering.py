@@ -171,8 +171,12 @@ class Lowering(Handler):
         return Strided(tuple(shape), tuple(strides), symbolic(region.offset, self.example))
 
     def fill(self, buffer: Buffer, x: LazyTensor) -> None:
-        """A loop nest that stores x, its loops in the order of the memory."""
+        """A loop nest that stores x, its loops in the order of the memory. Of what is undefined only the first element, since somebody has to
+        write a buffer before it is read."""
         if 0 in x.sizes:
+            return
+        if x.undefined and buffer.width == 1:
+            self.store(buffer, (), self.values.cast(x.at((0,) * len(x.sizes)), buffer.dtype), 0)
             return
         loops = self.variables(x.sizes)
         coords = tuple(variable(v) for v in loops)
