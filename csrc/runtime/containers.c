@@ -1,5 +1,5 @@
-/* Lists, dicts and sets of numbers that native loops change (loops/containers.py). Items are words of 8
- * bytes; a kernel's containers are chained, and given back when it ends. */
+/* Lists, deques, dicts and sets of numbers that native loops change (loops/containers.py). Items are words of
+ * 8 bytes; a kernel's containers are chained, and given back when it ends. */
 #define NO_IMPORT_ARRAY
 #include "runtime/graph.h"
 #include <string.h>
@@ -11,7 +11,8 @@ typedef struct Container {
     int64_t nkey, width;   /* words of a key, none of a list's; of an entry */
     int64_t room, nplaces; /* entries that there is memory for; places of the table, a power of two */
     int64_t *places;       /* entry + 1, by the key's hash; 0 for none */
-    int64_t changes;       /* how often a table got or lost a key */
+    int64_t changes;       /* how often a table got or lost a key, a deque an item */
+    int64_t ahead;         /* entries that there is memory for in front of the items of a list or deque */
 } Container;
 
 /* A new one in the chain; NULL where there is no memory. A list has no keys. */
@@ -24,10 +25,12 @@ void *flb_container_new(Container **chain, int64_t nkey, int64_t nvalue) {
     return *chain = c;
 }
 
+static int64_t *memory(Container *c) { return c->items - c->ahead * c->width; }
+
 void flb_container_end(Container *chain) {
     while (chain) {
         Container *next = chain->next;
-        free(chain->items);
+        free(chain->items ? memory(chain) : NULL);
         free(chain->places);
         free(chain);
         chain = next;
@@ -36,10 +39,17 @@ void flb_container_end(Container *chain) {
 
 static int grow(Container *c) {
     if (c->used < c->room) return 1;
+    if (c->ahead > c->used) { /* what has left at the front makes room */
+        memmove(memory(c), c->items, c->used * c->width * sizeof(int64_t));
+        c->items = memory(c);
+        c->room += c->ahead;
+        c->ahead = 0;
+        return 1;
+    }
     int64_t room = c->room ? 2 * c->room : 8;
-    int64_t *items = realloc(c->items, room * c->width * sizeof(int64_t));
+    int64_t *items = realloc(c->items ? memory(c) : NULL, (c->ahead + room) * c->width * sizeof(int64_t));
     if (!items) return 0;
-    c->items = items;
+    c->items = items + c->ahead * c->width;
     c->room = room;
     return 1;
 }
@@ -55,7 +65,27 @@ int64_t *flb_list_append(Container *c) {
 void flb_list_shift(Container *c, int64_t *out) {
     memcpy(out, c->items, c->width * sizeof(int64_t));
     c->count = --c->used;
-    memmove(c->items, c->items + c->width, c->used * c->width * sizeof(int64_t));
+    c->items += c->width;
+    c->ahead++;
+    c->room--;
+}
+
+/* Where an item goes in front of the others; NULL where there is no memory. */
+int64_t *flb_list_prepend(Container *c) {
+    if (!c->ahead) {
+        int64_t more = c->used < 8 ? 8 : c->used;
+        int64_t *items = malloc((more + c->room) * c->width * sizeof(int64_t));
+        if (!items) return NULL;
+        if (c->used) memcpy(items + more * c->width, c->items, c->used * c->width * sizeof(int64_t));
+        free(c->items);
+        c->items = items + more * c->width;
+        c->ahead = more;
+    }
+    c->items -= c->width;
+    c->ahead--;
+    c->room++;
+    c->count = ++c->used;
+    return c->items;
 }
 
 static uint64_t hash(const int64_t *key, int64_t n) {

@@ -31,6 +31,7 @@ void flb_container_end(struct Container *chain);
 void flb_container_clear(struct Container *c);
 int64_t *flb_list_append(struct Container *c);
 void flb_list_shift(struct Container *c, int64_t *out);
+int64_t *flb_list_prepend(struct Container *c);
 int64_t *flb_table_find(struct Container *c, const int64_t *key);
 int64_t *flb_table_put(struct Container *c, const int64_t *key);
 void flb_table_remove(struct Container *c, int64_t *e);
@@ -264,7 +265,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     Py_ssize_t nints = PyTuple_GET_SIZE(ints), nfloats = PyTuple_GET_SIZE(floats);
     Py_ssize_t nmeta = 0;
     for (int k = 0; k < f->total; k++) nmeta += 2 * PyArray_NDIM(f->arrays[k]);
-    const int nfunctions = 16;
+    const int nfunctions = 17;
     Py_ssize_t size = nfunctions + f->total + nmeta + nints + nfloats + l->nresults + 3 + 2;
     int64_t *data = f->short_, *at;
     if (size > (Py_ssize_t)(sizeof f->short_ / sizeof(int64_t)) &&
@@ -284,6 +285,7 @@ static int64_t run(Loop *l, Frame_ *f, PyObject *ints, PyObject *floats) {
     *at++ = (int64_t)(uintptr_t)flb_container_clear;
     *at++ = (int64_t)(uintptr_t)flb_list_append;
     *at++ = (int64_t)(uintptr_t)flb_list_shift;
+    *at++ = (int64_t)(uintptr_t)flb_list_prepend;
     *at++ = (int64_t)(uintptr_t)flb_table_find;
     *at++ = (int64_t)(uintptr_t)flb_table_put;
     *at++ = (int64_t)(uintptr_t)flb_table_remove;

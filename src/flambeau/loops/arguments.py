@@ -21,6 +21,7 @@ RUNTIME = (
     "container_clear",
     "list_append",
     "list_shift",
+    "list_prepend",
     "table_find",
     "table_put",
     "table_remove",

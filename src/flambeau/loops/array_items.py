@@ -17,7 +17,7 @@ from .arguments import NULL
 from .emitter import Emitter
 from .values import ArrayView, Empty, Expression
 
-__all__ = ["ArrayItem", "OWNERS", "item_of", "load", "made", "merged", "store", "type_of"]
+__all__ = ["ArrayItem", "OWNERS", "Memory", "item_of", "load", "made", "merged", "store", "type_of"]
 
 OWNERS = "@owners.b"  # the slot of a list of what is kept; its name has it begin as NULL
 
@@ -84,7 +84,9 @@ def load(e: Emitter, p: Operand, t: ArrayItem, at: int) -> tuple[ArrayView, int]
 # ---- behind the loop
 
 
-class _Memory:
+class Memory:
+    """Memory of a kernel's, for NumPy to read."""
+
     def __init__(self, at: int, shape: tuple, strides: tuple, dtype: str):
         self.__array_interface__ = {
             "data": (at, True),
@@ -108,7 +110,7 @@ def made(table: np.ndarray, said: str, at: int) -> tuple[list[Any], int]:
         if keys.setdefault(owner, key) != key:
             raise RuntimeError("views of one array in a list of a compiled loop")
         if key not in arrays_:
-            memory: Any = _Memory(ptr, tuple(sizes[:n]), tuple(sizes[n:]), dtype)
+            memory: Any = Memory(ptr, tuple(sizes[:n]), tuple(sizes[n:]), dtype)
             arrays_[key] = np.array(memory)
         out.append(arrays_[key])
     return out, at + 2 + 2 * n

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import inspect
 import types
 
@@ -280,6 +281,11 @@ class Calls(InterpreterPart):
             return mathematics.rounded_to(e, *args)
         if f is set and not args:
             return self.containers.create(self.machine.at, "set")
+        if f is collections.deque and (not args or (len(args) == 1 and isinstance(args[0], Tuple))):
+            made = self.containers.create(self.machine.at, "deque")
+            for item in args[0].items if args else ():
+                self.containers.append(made, item)
+            return made
         if f is len and isinstance(args[0], Container):
             return self.containers.count(args[0])
         if f is len and byte_strings.is_bytes(args[0]):

@@ -1,4 +1,5 @@
-"""Lists, dicts and sets of numbers that a loop changes: objects of the kernel's own (csrc/runtime/containers.c), which become Python's behind it.
+"""Lists, deques, dicts and sets of numbers that a loop changes: objects of the kernel's own (csrc/runtime/containers.c), which become Python's
+behind it.
 
 Where a container is made, or given empty or with a few numbers, is its *site*; what its items are is found while the region is run on types, and
 where a site learns more the region is run again. Items are words of 8 bytes: numbers, and tuples of them.
@@ -6,6 +7,8 @@ where a site learns more the region is run again. Items are words of 8 bytes: nu
 
 from __future__ import annotations
 
+import collections
+import functools
 from typing import Any
 
 import numpy as np
@@ -20,6 +23,7 @@ from .emitter import BOOL, F64, I64, constant
 from .machine import InterpreterPart, Machine
 from .values import (
     CHARACTER,
+    TABLES,
     ArrayView,
     Container,
     Declined,
@@ -35,7 +39,7 @@ from .values import (
 __all__ = ["CHAIN", "Changed", "Containers", "Given", "Site", "made", "take"]
 
 CHAIN = "@containers.b"  # the slot of the chain; its name has it begin as NULL
-ITEMS, COUNT, USED, CHANGES = 1, 2, 3, 9  # words of the object
+ITEMS, COUNT, USED, WIDTH, CHANGES = 1, 2, 3, 5, 9  # words of the object
 MOST = 64  # items that a container may have before the loop
 MOST_ALIKE = 1 << 16  # the same of a list of one number
 
@@ -58,7 +62,8 @@ class Given:
 
 @slotted(frozen=False)
 class Site:
-    """``kind``: "list", "dict" or "set"; the types of what it holds: None where nothing is known yet. ``key`` is also that of a set's elements."""
+    """``kind``: "list", "deque", "dict" or "set"; the types of what it holds: None where nothing is known yet. ``key`` is also that of a set's
+    elements."""
 
     kind: str
     key: Any = None
@@ -72,7 +77,7 @@ class Site:
 
     @property
     def nkey(self) -> int:
-        return words(self.key) if self.kind != "list" else 0
+        return words(self.key) if self.kind in TABLES else 0
 
     @property
     def nvalue(self) -> int:
@@ -80,11 +85,19 @@ class Site:
 
     @property
     def width(self) -> int:
-        return self.nkey + self.nvalue + (self.kind != "list")
+        return self.nkey + self.nvalue + (self.kind in TABLES)
+
+
+@slotted
+class NestedItem:
+    """A list, deque, dict or set within another: one word, where it lies. ``sites``: see Container."""
+
+    sites: frozenset
+    kind: str
 
 
 def words(t) -> int:
-    if t is None:
+    if t is None or isinstance(t, NestedItem):
         return 1
     if isinstance(t, ArrayItem):
         return t.words
@@ -104,6 +117,10 @@ def plain_type(value):
         return TupleType(tuple(map(plain_type, value.items)))
     if isinstance(value, ArrayView) and value.owner is not None and value.ndim:
         return array_items.type_of(value)
+    if isinstance(value, Container) and not value.view:
+        if any(isinstance(key, str) for key in value.sites):
+            raise Declined("a container that is made outside of the loop, within another one")
+        return NestedItem(value.sites, value.kind)
     if (
         not isinstance(value, Scalar)
         or value.kind not in "biufU"
@@ -114,6 +131,22 @@ def plain_type(value):
     if value.weak is None:
         raise Declined("a container of numbers of which it isn't known whether they are Python's")
     return ScalarType(value.dtype, value.weak)
+
+
+def _sites_in(t) -> frozenset:
+    if isinstance(t, TupleType):
+        return frozenset().union(*map(_sites_in, t.items))
+    return t.sites if isinstance(t, NestedItem) else frozenset()
+
+
+def merged(a, b):
+    """The type of items of both types, which differ by where their memory is from; None for other types."""
+    if isinstance(a, NestedItem) and isinstance(b, NestedItem) and a.kind == b.kind:
+        return replace(a, sites=a.sites | b.sites)
+    if isinstance(a, TupleType) and isinstance(b, TupleType) and len(a.items) == len(b.items):
+        parts = [x if x == y else merged(x, y) for x, y in zip(a.items, b.items)]
+        return None if None in parts else replace(a, items=tuple(parts))
+    return array_items.merged(a, b)
 
 
 class Containers(InterpreterPart):
@@ -152,7 +185,7 @@ class Containers(InterpreterPart):
                 self.append(c, Scalar(I64, True, grown) if grown else first)
             return c
         for item in what.items:
-            if what.kind == "list":
+            if not c.is_table:
                 self.append(c, item)
             elif what.kind == "set":
                 self.put(c, item, None)
@@ -182,12 +215,13 @@ class Containers(InterpreterPart):
         """What is known of a container, which may be one of several sites: the same of all of them."""
         members = [self.sites[key] for key in c.sites]
         for what in ("key", "value"):
-            known = {t for m in members if (t := getattr(m, what)) is not None}
-            if len(known) > 1:
+            known = [t for m in members if (t := getattr(m, what)) is not None]
+            both = functools.reduce(lambda a, b: a if a == b else a and merged(a, b), known) if known else None
+            if known and both is None:
                 raise Declined(f"a {c.kind} of things of different types")
-            if known and any(getattr(m, what) is None for m in members):
+            if any(getattr(m, what) != both for m in members):
                 for m in members:
-                    setattr(m, what, *known)
+                    setattr(m, what, both)
                 raise Changed
         return members[0]
 
@@ -201,6 +235,19 @@ class Containers(InterpreterPart):
 
         return of(self.sites[next(iter(c.sites))].value)
 
+    def reached(self, sites: frozenset) -> frozenset:
+        """These sites, and those of what is held there."""
+        found, todo = set(sites), list(sites)
+        while todo:
+            for key in _sites_in(self.sites[todo.pop()].value) - found:
+                found.add(key)
+                todo.append(key)
+        return frozenset(found)
+
+    def within(self, t) -> frozenset:
+        """The sites of all that an item holds."""
+        return self.reached(_sites_in(t))
+
     def changes(self, c: Container, removes: bool = False) -> None:
         for key in c.sites:
             self.sites[key].changes = True
@@ -210,10 +257,12 @@ class Containers(InterpreterPart):
         """An item of this type is one of the container's."""
         site, t = self.site(c), plain_type(as_item(value))
         known = getattr(site, what)
+        if isinstance(t, NestedItem | TupleType) and c.sites & (self.within(t)):
+            raise Declined(f"a {c.kind} that may hold itself")
         if known is None:
             setattr(site, what, t)
             raise Changed
-        both = array_items.merged(known, t)
+        both = merged(known, t)
         if both is not None and both != known:
             setattr(site, what, both)
             raise Changed
@@ -225,6 +274,9 @@ class Containers(InterpreterPart):
         e, value = self.e, as_item(value)
         if isinstance(value, ArrayView):
             return array_items.store(e, p, value, at)
+        if isinstance(value, Container):
+            e.write(value.ptr, e.place(llvm.I64, p, at))
+            return at + 1
         if isinstance(value, Tuple):
             for item in value.items:
                 at = self.store(p, item, at)
@@ -238,6 +290,8 @@ class Containers(InterpreterPart):
         e = self.e
         if isinstance(t, ArrayItem):
             return array_items.load(e, p, t, at)
+        if isinstance(t, NestedItem):
+            return Container(t.sites, t.kind, e.read(llvm.PTR, e.place(llvm.I64, p, at))), at + 1
         if isinstance(t, TupleType):
             items = []
             for part in t.items:
@@ -276,10 +330,25 @@ class Containers(InterpreterPart):
     def append(self, c: Container, value) -> None:
         value = self.kept(value)
         self.learn(c, "value", value)
+        self._put_at_an_end(c, value, "list_append")
+
+    def _put_at_an_end(self, c: Container, value, call: str) -> None:
         e = self.e
-        p = e.call(llvm.PTR, Operand("%list_append", llvm.PTR), c.ptr)
+        p = e.call(llvm.PTR, Operand(f"%{call}", llvm.PTR), c.ptr)
         e.check(e.cmp("ne", p, NULL), "MemoryError", "")
         self.store(p, value)
+        self._moved(c)
+
+    def append_left(self, c: Container, value) -> None:
+        value = self.kept(value)
+        self.learn(c, "value", value)
+        self._put_at_an_end(c, value, "list_prepend")
+
+    def _moved(self, c: Container) -> None:
+        """Items of a deque came or went, which a loop over it doesn't allow."""
+        if c.kind == "deque":
+            changes = self.e.op("add", self.field(c, CHANGES), 1)
+            self.e.write(changes, self.e.place(llvm.I64, c.ptr, CHANGES))
 
     def item_of(self, c: Container) -> Any:
         """The type of a list's items. An empty list's are asked for in vain."""
@@ -308,6 +377,7 @@ class Containers(InterpreterPart):
         for word in (COUNT, USED):
             e.write(n, e.place(llvm.I64, c.ptr, word))
         p = e.place(llvm.I64, self.field(c, ITEMS, llvm.PTR), e.mul(n, self.site(c).width))
+        self._moved(c)
         return self.load(p, t)[0]
 
     def shift(self, c: Container):
@@ -315,6 +385,7 @@ class Containers(InterpreterPart):
         e.check(e.cmp("ne", self.field(c, USED), 0), "IndexError", "pop from empty list")
         out = self._room(f"shift@{self.machine.at}", self.site(c).width)
         e.call(llvm.VOID, Operand("%list_shift", llvm.PTR), c.ptr, out)
+        self._moved(c)
         return self.load(out, t)[0]
 
     def _room(self, name: str, n: int) -> Operand:
@@ -342,7 +413,7 @@ class Containers(InterpreterPart):
 
     def item(self, c: Container, at: Operand):
         """The item with this number, which was there when the turn began; the list may have shrunk. Of a dict what its view gives."""
-        if c.kind != "list":
+        if c.is_table:
             return self.entry(c, at)
         k = Scalar(I64, True, at, (0, 1 << 48))
         return self.load(self.place(c, k, "list index out of range"), self.item_of(c))[0]
@@ -381,7 +452,7 @@ class Containers(InterpreterPart):
         return self.e.call(llvm.PTR, Operand("%table_find", llvm.PTR), c.ptr, self.key(c, key))
 
     def contains(self, c: Container, key) -> Operand:
-        if c.kind == "list" or c.view in ("values", "items"):
+        if not c.is_table or c.view in ("values", "items"):
             raise Declined("in, of such items of a list or dict")
         return self.e.cmp("ne", self.find(c, key), NULL)
 
@@ -447,8 +518,8 @@ class Containers(InterpreterPart):
 
     # ---- what programs write ---------------------------------------------------------------------------------------------
     def subscript(self, c: Container, key):
-        if c.kind == "list":
-            return self.load(self.place(c, key, "list index out of range"), self.item_of(c))[0]
+        if not c.is_table:
+            return self.load(self.place(c, key, f"{c.kind} index out of range"), self.item_of(c))[0]
         if c.kind == "set" or c.view:
             raise Declined("a subscript of a set, or of a view of a dict")
         p = self.find(c, key)
@@ -464,7 +535,7 @@ class Containers(InterpreterPart):
             raise Declined("a subscript of a set")
         value = self.kept(value)
         self.learn(c, "value", value)
-        self.store(self.place(c, key, "list assignment index out of range"), value)
+        self.store(self.place(c, key, f"{c.kind} assignment index out of range"), value)
 
     def method(self, c: Container, name: str, args: list):
         """The result of a method."""
@@ -475,10 +546,14 @@ class Containers(InterpreterPart):
         if name not in ("get", "keys", "values", "items"):
             self.changes(c)
         match c.kind, name, len(args):
-            case "list", "append", 1:
+            case "list" | "deque", "append", 1:
                 self.append(c, *args)
-            case "list", "pop", 0:
+            case "deque", "appendleft", 1:
+                self.append_left(c, *args)
+            case "list" | "deque", "pop", 0:
                 return self.pop(c)
+            case "deque", "popleft", 0:
+                return self.shift(c)
             case "list", "pop", 1 if getattr(args[0], "const", None) == 0:
                 return self.shift(c)
             case "dict", "get", 1:
@@ -507,18 +582,31 @@ class Containers(InterpreterPart):
     def result(self, c: Container) -> Scalar:
         """The number under which Python has the object: see :func:`take`."""
         site = self.site(c)
-        if c.kind == "set" and site.removes:
+        if any(self.sites[key].kind == "set" and self.sites[key].removes for key in self.reached(c.sites)):
             raise Declined("a set is used after the loop, and elements leave it in the loop")
         from . import arrays
 
         e = self.e
-        call = f"container {c.kind} {_said(site.key)} {_said(site.value)}"
+        call = f"container {c.kind} {self.said(site.key)} {self.said(site.value)}"
         n = self.field(c, USED)
         items = self.field(c, ITEMS, llvm.PTR)
         made_ = arrays.ArrayView(items, I64, (n, site.width), (8 * site.width, 8), frozenset())
         out = arrays.temporary(e, I64, (1,), f"handle {sorted(map(str, c.sites))}")
         e.python(call, self.rerunnable, [made_, out])
         return Scalar(I64, True, e.load(out.ptr, I64))
+
+    def said(self, t) -> str:
+        """A type as text: the dtype and whether it is Python's, or several of them."""
+        if t is None:
+            return "-"
+        if isinstance(t, ArrayItem):
+            return t.said
+        if isinstance(t, TupleType):
+            return "(" + ",".join(map(self.said, t.items)) + ")"
+        if isinstance(t, NestedItem):
+            site = self.site(Container(t.sites, t.kind, NULL))
+            return "{" + ",".join((t.kind, self.said(site.key), self.said(site.value))) + "}"
+        return f"{t.dtype.str}{'p' if t.weak else 'n'}"
 
     def array_result(self, name: str, view: ArrayView) -> Scalar:
         """The same of an array."""
@@ -528,17 +616,6 @@ class Containers(InterpreterPart):
         out = arrays.temporary(e, I64, (1,), f"handle {name}")
         e.python("container array - -", self.rerunnable, [view, out])
         return Scalar(I64, True, e.load(out.ptr, I64))
-
-
-def _said(t) -> str:
-    """A type as text: the dtype and whether it is Python's, or several of them."""
-    if t is None:
-        return "-"
-    if isinstance(t, ArrayItem):
-        return t.said
-    if isinstance(t, TupleType):
-        return "(" + ",".join(map(_said, t.items)) + ")"
-    return f"{t.dtype.str}{'p' if t.weak else 'n'}"
 
 
 # ---- Python's objects ------------------------------------------------------------------------------------------------------
@@ -551,7 +628,7 @@ def made(call: str, arrays_: tuple[np.ndarray, ...]) -> int:
     """Make the object that a kernel tells of; its number goes into the last array."""
     _, kind, key, value = call.split(" ")
     table, out = arrays_
-    it: Any = np.array(table) if kind == "array" else _container(table, kind, key, value)
+    it: Any = np.array(table) if kind == "array" else _container(table, kind, key, value, {})
     n = next(_NUMBERS)
     _TAKEN[n] = it
     while len(_TAKEN) > KEPT:
@@ -560,37 +637,61 @@ def made(call: str, arrays_: tuple[np.ndarray, ...]) -> int:
     return 0
 
 
-def _container(table: np.ndarray, kind: str, key: str, value: str) -> Any:
-    if kind != "list":
+def _container(table: np.ndarray, kind: str, key: str, value: str, nested: dict[int, Any]) -> Any:
+    """``nested``: the objects that are made of containers within, by their addresses."""
+    if kind in TABLES:
         table = table[table[:, -1] != 0]
-    keys, at = _column(table, key, 0) if kind != "list" else ([], 0)
+    keys, at = _column(table, key, 0, nested) if kind in TABLES else ([], 0)
     if kind == "set":
         return set(keys)
-    values, _ = _column(table, value, at)
-    return values if kind == "list" else dict(zip(keys, values))
+    values, _ = _column(table, value, at, nested)
+    if kind == "dict":
+        return dict(zip(keys, values))
+    return collections.deque(values) if kind == "deque" else values
 
 
-def _column(table: np.ndarray, said: str, at: int) -> tuple[list, int]:
+def _parts(said: str) -> list[str]:
+    """What the commas of a type's text separate."""
+    out, depth, start = [], 0, 1
+    for k, c in enumerate(said):
+        depth += (c in "({") - (c in ")}")
+        if (c == "," and depth == 1) or (c in ")}" and depth == 0):
+            out.append(said[start:k])
+            start = k + 1
+    return out
+
+
+def _nested(p: int, said: str, nested: dict[int, Any]) -> Any:
+    """The object that is made of the container at this address."""
+    if p not in nested:
+        words_ = np.array(array_items.Memory(p, (WIDTH + 1,), (8,), "<i8")).tolist()
+        items, used, width = words_[ITEMS], words_[USED], words_[WIDTH]
+        memory = array_items.Memory(items, (used, width), (8 * width, 8), "<i8")
+        table = np.array(memory) if used else np.zeros((0, width), np.int64)
+        nested[p] = _container(table, *_parts(said), nested)
+    return nested[p]
+
+
+def _column(table: np.ndarray, said: str, at: int, nested: dict[int, Any]) -> tuple[list, int]:
     """The objects of some words of each entry, and the number of the word behind them."""
     if said == "-":
         return [], at + 1
     if said.startswith("["):
         return array_items.made(table, said, at)
     if said.startswith("("):
-        columns, depth, start = [], 0, 1
-        for k, c in enumerate(said):
-            depth += (c == "(") - (c == ")")
-            if (c == "," and depth == 1) or (c == ")" and depth == 0):
-                part, at = _column(table, said[start:k], at)
-                columns.append(part)
-                start = k + 1
+        columns = []
+        for part in _parts(said):
+            column, at = _column(table, part, at, nested)
+            columns.append(column)
         return list(zip(*columns)), at
+    if said.startswith("{"):
+        return [_nested(p, said, nested) for p in table[:, at].tolist()], at + 1
     dtype = np.dtype(said[:-1])
     words_ = np.ascontiguousarray(table[:, at])
     if dtype == CHARACTER:
         return list(map(chr, words_.tolist())), at + 1
-    column: np.ndarray = words_ != 0 if dtype == BOOL else words_.view(dtype)
-    return (column.tolist() if said.endswith("p") else list(column)), at + 1
+    numbers: np.ndarray = words_ != 0 if dtype == BOOL else words_.view(dtype)
+    return (numbers.tolist() if said.endswith("p") else list(numbers)), at + 1
 
 
 def take(number) -> Any:

@@ -579,7 +579,11 @@ class Interpreter:
         self.made_arrays: list[tuple[str, ArrayView]] = []
         for name in names:
             self.result(name, state.locals.get(name), out)
-        self.apart([c for _, c in self.containers.changed(self.variables.given_containers())])
+        changed = [c for _, c in self.containers.changed(self.variables.given_containers())]
+        self.apart(changed)
+        inner = [self.containers.reached(c.sites) for c in (*changed, *(t for _, t in self.made_containers))]
+        if sum(map(len, inner)) > len(frozenset().union(*inner)):
+            raise Declined("lists that are used after the loop may hold the same list")
         for name, container in self.containers.changed(self.variables.given_containers()):
             self.e.result(self.containers.result(container))
             self.grown.append(Grown(name, container.kind, True))
@@ -648,7 +652,9 @@ class Interpreter:
         given = set(self.variables.given_containers())
         if len(t.sites) == 1 and t.sites <= given:
             self.held.append((name, *t.sites))
-        elif t.sites & given or any(t.sites & other.sites for _, other in self.made_containers):
+        elif t.sites & given or any(
+            self.containers.reached(t.sites) & self.containers.reached(other.sites) for _, other in self.made_containers
+        ):
             raise Declined(f"{name} is used after the loop, and is a {t.kind} that another variable may hold too")
         else:
             self.made_containers.append((name, t))

@@ -194,7 +194,7 @@ class Iteration(InterpreterPart):
         e.branch(more, body, done)
         e.label(body)
         e.set(f"{it.key}.cur", llvm.I64, e.op("add", at, it.step))
-        if c.kind != "list":
+        if c.is_table:
             body = e.new_label()
             e.branch(self.containers.is_there(c, at), body, turn_label(inst.index))
             e.label(body)

@@ -202,6 +202,12 @@ def _extend(a, more):
         a.append(more[k])
 
 
+def _extend_left(a, more):
+    n = len(more)
+    for k in range(n):
+        a.appendleft(more[k])
+
+
 def _insert(a, at, x):
     a.append(x)
     n = len(a) - 1
@@ -384,6 +390,9 @@ def _ends(f, args: list) -> tuple | None:
 
 def method(a: Container, name: str, args: list, kwargs: dict) -> Call | None:
     """What a method of a list does, and of what; None for those that are written otherwise."""
+    if a.kind == "deque" and name in ("extend", "extendleft") and len(args) == 1 and not kwargs:
+        ordered = _is_row(args[0]) or (isinstance(args[0], Container) and not args[0].is_table)
+        return Call(_extend if name == "extend" else _extend_left, (a, *args)) if ordered else None
     if a.kind != "list":
         return None
     if name == "sort" and not args:
@@ -398,8 +407,9 @@ def method(a: Container, name: str, args: list, kwargs: dict) -> Call | None:
 
 
 def contains(c, key, lacks: bool) -> Call | None:
-    """``key in c``, or ``key not in c``, of a list."""
-    return Call(_lacks if lacks else _contains, (c, key)) if _is_list(c) and isinstance(key, Scalar | Tuple) else None
+    """``key in c``, or ``key not in c``, of a list or deque."""
+    listed = isinstance(c, Container) and not c.is_table
+    return Call(_lacks if lacks else _contains, (c, key)) if listed and isinstance(key, Scalar | Tuple) else None
 
 
 def part(a, key) -> Call | None:

@@ -41,6 +41,7 @@ __all__ = [
     "State",
     "Stream",
     "Symbolic",
+    "TABLES",
     "Text",
     "TextType",
     "Tuple",
@@ -60,6 +61,8 @@ __all__ = [
 
 # A character of text, which is one of Python's strings: its code in 32 bits.
 CHARACTER = np.dtype("U1")
+TABLES = frozenset(("dict", "set"))
+"""Kinds of containers that have keys."""
 DONE = "@done"  # what a loop gives that has no other result
 # The variable that holds what a comprehension fills.
 COLLECTED = "@collected"
@@ -378,13 +381,18 @@ class ContainerType:
 
 @slotted
 class Container:
-    """A list, dict or set that the loop changes: where the object lies, and where it may be made. ``view``: "keys", "values" or "items" where it is
-    what these methods of a dict give."""
+    """A list, deque, dict or set that the loop changes: where the object lies, and where it may be made. ``view``: "keys", "values" or "items" where
+    it is what these methods of a dict give."""
 
     sites: frozenset
     kind: str
     ptr: Operand
     view: str = ""
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it has keys: a dict or a set."""
+        return self.kind in TABLES
 
 
 @slotted

@@ -28,6 +28,7 @@ from flambeau.loops.values import (
     COLLECTED,
     DONE,
     RETURNED,
+    TABLES,
     Call,
     ContainerType,
     Known,
@@ -47,6 +48,7 @@ from ..numpy import numpy_bridge
 from ..rules.reflect import name_of
 from ..rules.trace_rules import inline_reason
 from ..utils import counters
+from ..variables.containers.deques import DequeVariable
 from ..variables.containers.dicts import DictVariable
 from ..variables.containers.grown import GrownVariable, grown
 from ..variables.containers.lists import ListVariable, RangeVariable, TupleVariable
@@ -141,12 +143,20 @@ def _describe(tx, operands: dict, v):
     return Known(value, v)
 
 
+_KINDS: dict[type, str] = {ListVariable: "list", DequeVariable: "deque", DictVariable: "dict", SetVariable: "set"}
+
+
 def _container(v, described) -> Given | None:
-    """A list, dict or set of a few numbers that is made in the frame, which a loop may change."""
-    kind = {ListVariable: "list", DictVariable: "dict", SetVariable: "set"}.get(type(v))
-    if kind is None or v.source is not None or v.python_type().__name__ != kind:
+    """A list, deque, dict or set of a few numbers that is made in the frame, which a loop may change."""
+    kind = _KINDS.get(type(v))
+    if (
+        kind is None
+        or getattr(v, "maxlen", None) is not None
+        or v.source is not None
+        or v.python_type().__name__ != kind
+    ):
         return None
-    items = [*v.entries.values()] if kind != "list" else v.elements
+    items = [*v.entries.values()] if kind in TABLES else v.elements
     long = kind == "list" and MOST < len(items) <= MOST_ALIKE
     by = _step_of(items) if long else None
     if (len(items) > MOST and by is None) or (kind == "dict" and (v.base is not None or v.factory is not None)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 import numpy as np
 
 from flambeau.loops.containers import take
@@ -43,4 +45,7 @@ def grown(v: Variable, number: Variable, kind: str, behind: bool = False) -> Non
     """The variable, wherever it is kept, holds what the loop has made of it from here on. ``behind``: what it holds so far stays before that."""
     v.first = [*v.elements] if behind else []  # type: ignore[attr-defined]
     v.__class__ = GrownVariable
-    v.node, v.kind = number.node, {"list": list, "dict": dict, "set": set, "array": np.ndarray}[kind]  # type: ignore[attr-defined]
+    v.node, v.kind = (
+        number.node,
+        {"list": list, "dict": dict, "set": set, "deque": collections.deque, "array": np.ndarray}[kind],
+    )  # type: ignore[attr-defined]
