@@ -65,36 +65,39 @@ WIDE static inline int any_but(const float *zeros, const float *const *from, int
 }
 
 /* sum (HIGH, NV vectors) = (+) rows of taps [t0, t1), channels [c0, c1) times rows of b. Tap t of row r
- * begins at from[t * ROWS + r]; a tap whose rows are all `zeros` is left out. */
-#define PRODUCT(HIGH, NV)                                                                              \
-    WIDE static void product##NV(const float *const *from, const float *zeros, int64_t t0, int64_t t1, \
-                                 int64_t c0, int64_t c1, const float *b, float *sum, int more) {       \
-        V s[HIGH][NV];                                                                                 \
-        EACH(int r = 0; r < HIGH; r++)                                                                 \
-        EACH(int v = 0; v < NV; v++) s[r][v] = more ? ((const V *)sum)[r * NV + v] : (V){0};           \
-        for (int64_t t = t0; t < t1; t++) {                                                            \
-            if (!any_but(zeros, from + t * ROWS, HIGH)) {                                              \
-                b += (c1 - c0) * NV * L;                                                               \
-                continue;                                                                              \
-            }                                                                                          \
-            const float *row[HIGH];                                                                    \
-            EACH(int r = 0; r < HIGH; r++) row[r] = from[t * ROWS + r];                                \
-            for (int64_t c = c0; c < c1; c++, b += NV * L) {                                           \
-                V x[NV];                                                                               \
-                EACH(int v = 0; v < NV; v++) x[v] = ((const V *)b)[v];                                 \
-                EACH(int r = 0; r < HIGH; r++)                                                         \
-                EACH(int v = 0; v < NV; v++) s[r][v] += row[r][c] * x[v];                              \
-            }                                                                                          \
-        }                                                                                              \
-        EACH(int r = 0; r < HIGH; r++)                                                                 \
-        EACH(int v = 0; v < NV; v++)((V *)sum)[r * NV + v] = s[r][v];                                  \
+ * begins at from[t * ROWS + r]; a tap whose rows are all `zeros` is left out. `ahead`: the next tile's rows
+ * of each tap are brought into the cache. */
+#define PRODUCT(HIGH, NV)                                                                                   \
+    WIDE static void product##NV(const float *const *from, const float *zeros, int64_t t0, int64_t t1,      \
+                                 int64_t c0, int64_t c1, const float *b, float *sum, int more, int ahead) { \
+        V s[HIGH][NV];                                                                                      \
+        EACH(int r = 0; r < HIGH; r++)                                                                      \
+        EACH(int v = 0; v < NV; v++) s[r][v] = more ? ((const V *)sum)[r * NV + v] : (V){0};                \
+        for (int64_t t = t0; t < t1; t++) {                                                                 \
+            if (!any_but(zeros, from + t * ROWS, HIGH)) {                                                   \
+                b += (c1 - c0) * NV * L;                                                                    \
+                continue;                                                                                   \
+            }                                                                                               \
+            const float *row[HIGH];                                                                         \
+            EACH(int r = 0; r < HIGH; r++) row[r] = from[t * ROWS + r];                                     \
+            if (ahead) EACH(int r = 0; r < HIGH; r++)                                                       \
+            for (int64_t c = c0; c < c1; c += L) __builtin_prefetch(from[t * ROWS + HIGH + r] + c);         \
+            for (int64_t c = c0; c < c1; c++, b += NV * L) {                                                \
+                V x[NV];                                                                                    \
+                EACH(int v = 0; v < NV; v++) x[v] = ((const V *)b)[v];                                      \
+                EACH(int r = 0; r < HIGH; r++)                                                              \
+                EACH(int v = 0; v < NV; v++) s[r][v] += row[r][c] * x[v];                                   \
+            }                                                                                               \
+        }                                                                                                   \
+        EACH(int r = 0; r < HIGH; r++)                                                                      \
+        EACH(int v = 0; v < NV; v++)((V *)sum)[r * NV + v] = s[r][v];                                       \
     }
 PRODUCT(12, 1)
 PRODUCT(12, 2)
 PRODUCT(8, 3)
 PRODUCT(6, 4)
 typedef void (*Product)(const float *const *, const float *, int64_t, int64_t, int64_t, int64_t,
-                        const float *, float *, int);
+                        const float *, float *, int, int);
 static const Product products[MOST_LANES] = {product1, product2, product3, product4};
 
 /* For each of TAPS taps, sum (HIGH, NV vectors) += over n places of y[p * HIGH + r] times the NV vectors at
@@ -375,24 +378,16 @@ static void pack_range(void *context, int64_t begin, int64_t end) {
 /* ---- forward, and the gradient of the input ---------------------------------------------------------------
  */
 
-/* Sums (rows, lanes) of places [p0, p1) of a phase and channels from o0 on to the result. */
-WIDE static void store(const Job *j, const Phase *f, int64_t group, int64_t p0, int64_t p1, int64_t o0,
-                       const float *sums, const int16_t *slot) {
-    int64_t channels = j->high * j->groups, n = p0 / f->places, rest = p0 % f->places, wide = j->lanes * L,
-            left = least(wide, j->high - o0);
+/* Where the channels of a group lie in a result whose channels lie innermost: to[slot[p - p0]] for places
+ * [p0, p1) of a phase. */
+static void find_results(const Job *j, const Phase *f, int64_t group, int64_t p0, int64_t p1,
+                         const int16_t *slot, float **to) {
+    int64_t channels = j->high * j->groups, n = p0 / f->places, rest = p0 % f->places;
     int64_t i[3] = {rest / (f->count[1] * f->count[2]), rest / f->count[2] % f->count[1], rest % f->count[2]};
-    const float *bias = j->bias ? j->bias + group * j->high + o0 : NULL;
     for (int64_t p = p0; p < p1; p++) {
-        const float *row = sums + slot[p - p0] * wide;
         int64_t at = n;
         for (int d = 0; d < 3; d++) at = at * j->result[d] + f->first[d] + i[d] * j->by[d];
-        float *to = j->to + at * channels + group * j->high + o0;
-        for (int64_t v = 0; v < left; v += L) {
-            __mmask16 in = (__mmask16)((1u << least(L, left - v)) - 1);
-            __m512 r = _mm512_loadu_ps(row + v);
-            if (bias) r = _mm512_add_ps(r, _mm512_maskz_loadu_ps(in, bias + v));
-            _mm512_mask_storeu_ps(to + v, in, r);
-        }
+        to[slot[p - p0]] = j->to + at * channels + group * j->high;
         if (++i[2] == f->count[2]) {
             i[2] = 0;
             if (++i[1] == f->count[1]) {
@@ -403,7 +398,29 @@ WIDE static void store(const Job *j, const Phase *f, int64_t group, int64_t p0, 
     }
 }
 
-/* The same to a result in C order, whose only phase has all places: turned, sixteen by sixteen. */
+/* Sums (rows, lanes) and channels from o0 on to the result. */
+WIDE static void store(const Job *j, int64_t group, int64_t rows, int64_t o0, const float *sums,
+                       float *const *to) {
+    int64_t wide = j->lanes * L, left = least(wide, j->high - o0);
+    const float *bias = j->bias ? j->bias + group * j->high + o0 : NULL;
+    for (int64_t p = 0; p < rows; p++, sums += wide)
+        for (int64_t v = 0; v < left; v += L) {
+            __mmask16 in = (__mmask16)((1u << least(L, left - v)) - 1);
+            __m512 r = _mm512_loadu_ps(sums + v);
+            if (bias) r = _mm512_add_ps(r, _mm512_maskz_loadu_ps(in, bias + v));
+            _mm512_mask_storeu_ps(to[p] + o0 + v, in, r);
+        }
+}
+
+/* Has the lines on their way that `store` writes for rows [r0, r1). */
+static void expect(const Job *j, int64_t r0, int64_t r1, int64_t o0, float *const *to) {
+    int64_t left = least(j->lanes * L, j->high - o0);
+    for (int64_t r = r0; r < r1; r++)
+        for (int64_t v = 0; v < left; v += L) __builtin_prefetch(to[r] + o0 + v, 1);
+}
+
+/* Sums of places [p0, p1) of the only phase, which has all places, to a result in C order: turned, sixteen by
+ * sixteen. */
 WIDE static void store_planes(const Job *j, const Phase *f, int64_t group, int64_t p0, int64_t p1, int64_t o0,
                               const float *sums, const int16_t *slot) {
     int64_t channels = j->high * j->groups, wide = j->lanes * L, left = least(wide, j->high - o0);
@@ -463,20 +480,30 @@ static void make_block(const Job *j, const Room *room, int64_t group, int64_t bl
     int16_t slot[ROWS];
     sort_places(j, f, p0, p1, slot);
     fill(j, f, group, 0, f->known, p0, p1, from, ROWS, slot);
+    float *to[ROWS];
+    if (!j->planar) find_results(j, f, group, p0, p1, slot, to);
+    /* The first panel finds the pixels in whatever memory they are in. A pixel of one line is read in less
+     * time than it takes to ask for it. */
+    int ahead = !j->in_turn && j->depth >= 2 * L;
     for (int64_t t = 0; t < f->known; t++)
         for (int64_t r = p1 - p0; r < rows; r++) from[t * ROWS + r] = j->zeros;
-    for (; panel < end; panel++) {
+    for (; panel < end; panel++, ahead = 0) {
         const float *b =
             j->in_turn ? room->panel + f->taps * j->depth * wide : panel_of(j, j->packed, group, f, panel);
         if (!f->known || !j->depth) memset(sums, 0, rows * wide * sizeof(float));
         for (int64_t t = 0; t < f->known; t += taps)
             for (int64_t k = 0; k < j->depth; k += channels) {
                 int64_t t1 = least(t + taps, f->known), k1 = least(k + channels, j->depth);
-                for (int64_t r = 0; r < rows; r += j->tile)
-                    products[j->lanes - 1](from + r, j->zeros, t, t1, k, k1, b, sums + r * wide, t || k);
+                int last = !j->planar && t1 == f->known && k1 == j->depth;
+                for (int64_t r = 0; r < rows; r += j->tile) {
+                    if (last) expect(j, r, least(r + j->tile, p1 - p0), panel * wide, to);
+                    products[j->lanes - 1](from + r, j->zeros, t, t1, k, k1, b, sums + r * wide, t || k,
+                                           ahead && r + 2 * j->tile <= rows);
+                }
                 b += (t1 - t) * (k1 - k) * wide;
             }
-        (j->planar ? store_planes : store)(j, f, group, p0, p1, panel * wide, sums, slot);
+        if (j->planar) store_planes(j, f, group, p0, p1, panel * wide, sums, slot);
+        else store(j, group, p1 - p0, panel * wide, sums, to);
     }
 }
 
