@@ -442,7 +442,7 @@ static int transposed_operands(Job *j, Transposed *t) {
     Conv *c = j->c;
     int64_t in = c->in[0] * c->in[1] * c->in[2];
     int n = 0, pixels = j->way == WAY_PIXELS, /* which reads images of that order only */
-        planes = pixels && flb_pixels_makes_planes(c, j->what),
+        planes = pixels && flb_pixels_in_planes(c, j->what),
         reads_images = j->way == WAY_POINT || j->way == WAY_DEPTHWISE || j->way == WAY_WINOGRAD;
     if (c->xlast != pixels && !reads_images && !(planes && j->what == CONV_INPUT))
         t[n++] = (Transposed){.place = &j->x,
@@ -451,7 +451,7 @@ static int transposed_operands(Job *j, Transposed *t) {
                               .places = in,
                               .last = &c->xlast,
                               .made = j->what == CONV_INPUT};
-    if (c->ylast != pixels && !reads_images && !(planes && j->what == CONV_FORWARD))
+    if (c->ylast != pixels && !reads_images && !(planes && j->what != CONV_INPUT))
         t[n++] = (Transposed){.place = &j->y,
                               .count = c->images,
                               .channels = c->outputs,

@@ -45,7 +45,8 @@ int flb_point(const Conv *c, int what, int f64, char *x, char *w, char *y, const
  * order. 1: a weight isn't finite, and nothing was made. */
 int flb_pixels_can(const Conv *c, int what);
 int flb_pixels_fits(const Conv *c, int what);
-int flb_pixels_makes_planes(const Conv *c, int what); /* the result in C order too */
+/* Whether the result, or the cotangents of the weight's gradient, may be in C order too. */
+int flb_pixels_in_planes(const Conv *c, int what);
 int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const float *bias);
 /* to[i][b][a] = from[i][a][b] for `count` matrices of rows by columns of elements of 4 or 8 bytes. */
 void flb_turn(const void *from, void *to, int64_t count, int64_t rows, int64_t columns, int64_t item);

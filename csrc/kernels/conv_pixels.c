@@ -18,7 +18,7 @@
 #if !defined(__x86_64__)
 int flb_pixels_can(const Conv *c, int what) { return 0; }
 int flb_pixels_fits(const Conv *c, int what) { return 0; }
-int flb_pixels_makes_planes(const Conv *c, int what) { return 0; }
+int flb_pixels_in_planes(const Conv *c, int what) { return 0; }
 int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const float *bias) { return -1; }
 #else
 #include "kernels/conv_lanes.h"
@@ -27,6 +27,7 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
 #define ROWS 384      /* places whose sums stay in cache: twice a multiple of all tiles' rows */
 #define DEEP 480      /* vectors of a panel in a slice of the sum: a slice stays in the first-level cache */
 #define PLACES 128    /* places of a sum of the weight's gradient */
+#define SKIPPED 16    /* places beside the image that are left out of it, at least */
 #define PIECES 8      /* at least, where there is so much to do */
 #define SUMS 262144   /* bytes of a piece's sums of the weight's gradient */
 #define MOST_TAPS 343 /* a kernel of 7 by 7 by 7 */
@@ -53,7 +54,7 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
 
 /* Rows of a tile by its vectors, of places and of the weight's outputs: so many sums that their latency is
  * hidden, and as few loads as there are registers for. */
-static const int rows_of[MOST_LANES + 1] = {0, 12, 12, 8, 6}, outputs_of[MOST_LANES + 1] = {0, 16, 12, 8, 6};
+static const int rows_of[MOST_LANES + 1] = {0, 8, 12, 8, 6}, outputs_of[MOST_LANES + 1] = {0, 16, 12, 8, 6};
 
 /* Whether one of so many pointers isn't this one; up to eight or sixteen are read. */
 WIDE static inline int any_but(const float *zeros, const float *const *from, int many) {
@@ -92,7 +93,7 @@ WIDE static inline int any_but(const float *zeros, const float *const *from, int
         EACH(int r = 0; r < HIGH; r++)                                                                      \
         EACH(int v = 0; v < NV; v++)((V *)sum)[r * NV + v] = s[r][v];                                       \
     }
-PRODUCT(12, 1)
+PRODUCT(8, 1)
 PRODUCT(12, 2)
 PRODUCT(8, 3)
 PRODUCT(6, 4)
@@ -173,7 +174,7 @@ typedef struct {
     int64_t across, down, along; /* strides of the weight: a channel of the result, of the source, a tap */
     int64_t lanes, panels, all;  /* vectors of a panel, panels of a group, taps */
     int tile;                    /* rows of a tile, or outputs */
-    int planar;                  /* the result is in C order */
+    int planar;                  /* the result, or the cotangents of the weight's gradient, is in C order */
     int64_t blocks, cut, cuts;   /* blocks of places (of one phase after the other); panels of a piece */
     Phase *phases;
     int64_t count; /* of phases */
@@ -537,15 +538,69 @@ static void panel_range(void *context, int64_t begin, int64_t end) {
 /* ---- the gradient of the weight ---------------------------------------------------------------------------
  */
 
-/* Cotangents (place, output) in tiles of outputs: (tile, place, high), zero behind the last output. */
-WIDE static void tile_outputs(const float *y, int64_t ld, int64_t places, int64_t outputs, int64_t high,
-                              float *to) {
-    __mmask16 tile = (__mmask16)((1u << high) - 1);
-    for (int64_t o = 0; o < outputs; o += high) {
-        __mmask16 in = (__mmask16)((1u << least(high, outputs - o)) - 1);
-        for (int64_t p = 0; p < places; p++, to += high)
-            _mm512_mask_storeu_ps(to, tile, _mm512_maskz_loadu_ps(in, y + p * ld + o));
+/* Numbers from one place of `rows` to the next. */
+static int64_t row_of_outputs(int64_t outputs) { return (ceil_div(outputs, L) | 1) * L; }
+
+/* Cotangents of places [p0, p1) and `outputs` outputs of a group from o0 on in tiles of outputs: (tile,
+ * place, high), zero behind the last output. `rows` is memory for L places. */
+WIDE static void tile_outputs(const Job *j, const Phase *f, int64_t group, int64_t p0, int64_t p1, int64_t o0,
+                              int64_t outputs, float *rows, float *to) {
+    const Conv *c = j->c;
+    __mmask16 tile = (__mmask16)((1u << j->tile) - 1);
+    int64_t first = group * (c->outputs / c->groups) + o0, wide = row_of_outputs(outputs);
+    for (int64_t p = p0, run; p < p1; p += run) {
+        int64_t n = p / f->places, at = p % f->places, ld = c->outputs;
+        const float *y = j->made + p * ld + first;
+        run = least(L, p1 - p);
+        if (j->planar) {
+            run = least(run, f->places - at);
+            __mmask16 there = (__mmask16)((1u << run) - 1);
+            const float *plane = j->made + (n * c->outputs + first) * f->places + at;
+            for (int64_t o = 0; o < outputs; o += L) {
+                __m512 r[L];
+                for (int64_t i = 0; i < L; i++) {
+                    const float *from = plane + least(o + i, outputs - 1) * f->places;
+                    r[i] = _mm512_maskz_loadu_ps(there, from);
+                    __builtin_prefetch(from + 2 * L);
+                }
+                turn(r);
+                for (int64_t q = 0; q < run; q++) _mm512_storeu_ps(rows + q * wide + o, r[q]);
+            }
+            y = rows, ld = wide;
+        }
+        for (int64_t o = 0; o < outputs; o += j->tile) {
+            __mmask16 in = (__mmask16)((1u << least(j->tile, outputs - o)) - 1);
+            float *at = to + o * (p1 - p0) + (p - p0) * j->tile;
+            for (int64_t q = 0; q < run; q++, at += j->tile)
+                _mm512_mask_storeu_ps(at, tile, _mm512_maskz_loadu_ps(in, y + q * ld + o));
+        }
     }
+}
+
+/* Spans of n places, [span[0], span[1]) and so on, that leave out runs of SKIPPED places and more where all
+ * of these taps read beside the image: how many. */
+WIDE static int64_t find_spans(const Job *j, const float *const *from, int64_t taps, int64_t n,
+                               uint8_t *span) {
+    __m512i zeros = _mm512_set1_epi64((long long)(intptr_t)j->zeros);
+    uint8_t beside[PLACES / 8], some = 0;
+    for (int64_t i = 0; i < n; i += 8) {
+        beside[i / 8] = 0xff;
+        for (int64_t t = 0; t < taps; t++)
+            beside[i / 8] &= _mm512_cmpeq_epi64_mask(_mm512_loadu_si512(from + t * PLACES + i), zeros);
+        some |= beside[i / 8];
+    }
+    span[0] = 0, span[1] = (uint8_t)n;
+    if (!some) return 1;
+    int64_t count = 0, begin = 0, run = 0; /* of the span, and places beside the image behind it */
+    for (int64_t p = 0; p <= n; p++) {
+        int out = p < n && beside[p / 8] >> p % 8 & 1;
+        if (!out && (run >= SKIPPED || p == n)) {
+            if (p - run > begin) span[2 * count] = (uint8_t)begin, span[2 * count++ + 1] = (uint8_t)(p - run);
+            begin = p;
+        }
+        run = out ? run + 1 : 0;
+    }
+    return count;
 }
 
 /* Piece i: a set of taps and panels, for a cut of the outputs of a group. */
@@ -554,38 +609,49 @@ WIDE static void weight_range(void *context, int64_t begin, int64_t end) {
     const Conv *c = j->c;
     const Phase *f = j->phases;
     int64_t wide = j->lanes * L, outputs = c->outputs / c->groups, all = f->places * c->images,
-            units = ceil_div(j->pairs, j->shared), most = ceil_div(units, j->sets) * j->shared;
-    const float **from = flb_api->scratch(j->shared * PLACES * sizeof *from +
-                                          ((most * wide + PLACES) * j->high_cut + L) * sizeof(float));
+            units = ceil_div(j->pairs, j->shared), most = ceil_div(units, j->sets) * j->shared,
+            known = least(most / j->panels + 2, j->all);
+    const float **from = flb_api->scratch(
+        known * PLACES * sizeof *from +
+        ((most * wide + PLACES) * j->high_cut + L * row_of_outputs(j->high_cut) + L) * sizeof(float));
     if (!from) {
         j->failed = 1;
         return;
     }
-    float *tiles = (float *)(((uintptr_t)(from + j->shared * PLACES) + 63) & ~(uintptr_t)63),
-          *sums = tiles + PLACES * j->high_cut;
+    float *rows = (float *)(((uintptr_t)(from + known * PLACES) + 63) & ~(uintptr_t)63),
+          *tiles = rows + L * row_of_outputs(j->high_cut), *sums = tiles + PLACES * j->high_cut;
     for (int64_t i = begin; i < end; i++) {
         int64_t cut = i % j->high_cuts, set = i / j->high_cuts % j->sets, group = i / j->high_cuts / j->sets;
         int64_t o0 = cut * j->high_cut, o1 = least(o0 + j->high_cut, outputs),
                 first = set * units / j->sets * j->shared,
-                last = least((set + 1) * units / j->sets * j->shared, j->pairs);
+                last = least((set + 1) * units / j->sets * j->shared, j->pairs), t0 = first / j->panels;
         memset(sums, 0, (last - first) * j->high_cut * wide * sizeof(float));
         for (int64_t p0 = 0; p0 < all; p0 += PLACES) {
-            int64_t p1 = least(p0 + PLACES, all), tap = -1;
-            tile_outputs(j->made + p0 * c->outputs + group * outputs + o0, c->outputs, p1 - p0, o1 - o0,
-                         j->tile, tiles);
+            int64_t n = least(PLACES, all - p0);
+            tile_outputs(j, f, group, p0, p0 + n, o0, o1 - o0, rows, tiles);
+            fill(j, f, group, t0, ceil_div(last, j->panels), p0, p0 + n, from, PLACES, NULL);
             for (int64_t pair = first, taps; pair < last; pair += taps) {
                 int64_t k = pair % j->panels * wide, left = j->depth - k, apart = j->high_cut * wide;
                 int64_t nv = left < wide ? ceil_div(left, L) : j->lanes;
                 __mmask16 in = (__mmask16)((1u << least(L, left - (nv - 1) * L)) - 1);
                 taps = last - pair < j->shared ? 1 : j->shared;
-                if (pair / j->panels != tap) {
-                    tap = pair / j->panels;
-                    fill(j, f, group, tap, tap + taps, p0, p1, from, PLACES, NULL);
-                }
+                const float *const *here = from + (pair / j->panels - t0) * PLACES, *const *next = here;
+                uint8_t span[PLACES];
+                int64_t spans = find_spans(j, here, taps, n, span), ahead = pair + taps < last ? n : 0;
+                if (ahead) next = from + ((pair + taps) / j->panels - t0) * PLACES;
                 Weigh fn = taps > 1 ? together[j->lanes] : weighers[j->lanes * j->shared - 1][nv - 1];
                 float *to = sums + (pair - first) * apart;
-                for (int64_t o = 0; o < o1 - o0; o += j->tile, to += j->tile * nv * L)
-                    fn(p1 - p0, from, k, tiles + o * (p1 - p0), to, apart, in);
+                for (int64_t o = 0; o < o1 - o0; o += j->tile, to += j->tile * nv * L) {
+                    /* The next pair's pixels are brought into the cache meanwhile. */
+                    for (int64_t q = o * ahead / (o1 - o0),
+                                 to = least(o + j->tile, o1 - o0) * ahead / (o1 - o0);
+                         q < to; q++)
+                        for (int64_t v = 0; v < wide; v += L)
+                            __builtin_prefetch(next[q] + (pair + taps) % j->panels * wide + v);
+                    for (int64_t s = 0; s < spans; s++)
+                        fn(span[2 * s + 1] - span[2 * s], here + span[2 * s], k,
+                           tiles + o * n + span[2 * s] * j->tile, to, apart, in);
+                }
             }
         }
         for (int64_t pair = first; pair < last; pair++) {
@@ -611,10 +677,8 @@ int flb_pixels_can(const Conv *c, int what) {
         c->channels / c->groups * taps < 1 << 26;
 }
 
-int flb_pixels_makes_planes(const Conv *c, int what) {
-    return what == CONV_FORWARD ? !c->ylast
-        : what == CONV_INPUT    ? !c->xlast && c->stride[0] * c->stride[1] * c->stride[2] == 1
-                                : 0;
+int flb_pixels_in_planes(const Conv *c, int what) {
+    return what == CONV_INPUT ? !c->xlast && c->stride[0] * c->stride[1] * c->stride[2] == 1 : !c->ylast;
 }
 
 /* The vectors of a panel that leave the fewest unused; single ones load as many rows for a product each. */
@@ -633,9 +697,9 @@ static double waste(const Conv *c, int what) {
     double in = (double)c->channels * c->in[0] * c->in[1] * c->in[2],
            out = (double)c->outputs * c->out[0] * c->out[1] * c->out[2],
            products = out * per * c->kernel[0] * c->kernel[1] * c->kernel[2],
-           turned = what == CONV_FORWARD   ? in
-        : flb_pixels_makes_planes(c, what) ? out
-                                           : in + out;
+           turned = what == CONV_FORWARD ? in
+        : flb_pixels_in_planes(c, what)  ? out
+                                         : in + out;
     return (double)(ceil_div(vectors, lanes) * lanes * L) / high * (lanes > 1 ? 1 : SINGLE * SINGLE) +
         TURNED * turned / products;
 }
@@ -714,7 +778,7 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
     j.lanes = lanes_for(vectors), j.panels = ceil_div(vectors, j.lanes);
     j.shared = what == CONV_WEIGHT && j.panels == 1 && taps > 1 ? taps_of[j.lanes] : 1;
     j.tile = what == CONV_WEIGHT ? outputs_of[j.lanes * j.shared] : rows_of[j.lanes];
-    j.planar = flb_pixels_makes_planes(c, what);
+    j.planar = flb_pixels_in_planes(c, what);
     j.padded = c->padding[0] || c->padding[1] || c->padding[2];
     j.sorted = what != CONV_WEIGHT && share_beside(c) >= BESIDE;
     j.block = j.sorted ? ROWS : ROWS / 2;
