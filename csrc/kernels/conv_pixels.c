@@ -183,6 +183,7 @@ typedef struct {
     int64_t shared;                           /* taps of a tile */
     int in_turn;                              /* a panel is packed when it is used */
     int sorted;                               /* places of the same edge come together */
+    int64_t folded;                           /* taps of a row whose sums are made side by side, or 0 */
     int64_t block;                            /* places of one, at most */
     int padded;                               /* taps read beside the image */
     int failed, odd;
@@ -206,6 +207,7 @@ static void find_phases(Job *j) {
             int64_t s = j->by[d];
             f->first[d] = back ? ((rest[d] - c->padding[d]) % s + s) % s : 0;
             f->count[d] = f->first[d] < j->result[d] ? (j->result[d] - 1 - f->first[d]) / s + 1 : 0;
+            if (d == 2 && j->folded) f->count[d] = j->size[d];
             f->places *= f->count[d];
         }
         f->taps = n;
@@ -213,7 +215,7 @@ static void find_phases(Job *j) {
             int64_t k[3] = {t / (c->kernel[1] * c->kernel[2]), t / c->kernel[2] % c->kernel[1],
                             t % c->kernel[2]};
             Tap tap = {.at = t};
-            int here = 1;
+            int here = !j->folded || !k[2];
             for (int d = 0; d < 3; d++) {
                 int64_t reach = k[d] * c->dilation[d];
                 if (back) {
@@ -221,6 +223,7 @@ static void find_phases(Job *j) {
                     tap.start[d] = (f->first[d] + c->padding[d] - reach) / c->stride[d];
                 } else tap.start[d] = reach - c->padding[d];
             }
+            if (j->folded) tap.start[2] = 0;
             for (int d = 0; here && d < 3; d++) {
                 if (n == f->taps || tap.start[d] < f->low[d]) f->low[d] = tap.start[d];
                 if (n == f->taps || tap.start[d] > f->high[d]) f->high[d] = tap.start[d];
@@ -328,7 +331,9 @@ WIDE static int pack_panel(const Job *j, int64_t group, int64_t panel, float *al
     int back = j->what == CONV_INPUT, odd = 0;
     const float *w = j->w + group * (back ? j->depth * j->down : j->high * j->across);
     for (int64_t v = 0; v < wide; v += L) {
-        int64_t lanes = j->high - first - v < L ? j->high - first - v : L;
+        /* Vectors are channels, or one tap of a row after the other. */
+        int64_t channel = j->folded ? 0 : first + v, tap = j->folded ? v / L : 0,
+                lanes = least(L, j->high - channel);
         __mmask16 in = lanes <= 0 ? 0 : (__mmask16)((1u << lanes) - 1);
         for (int64_t p = 0; p < j->count; p++) {
             const Phase *f = &j->phases[p];
@@ -337,17 +342,19 @@ WIDE static int pack_panel(const Job *j, int64_t group, int64_t panel, float *al
             if (!back) {
                 /* Rows of depth times taps numbers: turned, sixteen by sixteen. */
                 int64_t k = j->depth * j->all;
-                for (int64_t i = 0; i < k; i += L) {
+                for (int64_t i = 0; i < k && !tap; i += L) {
                     __mmask16 there = (__mmask16)((1u << least(L, k - i)) - 1);
                     __m512 r[L];
                     for (int o = 0; o < L; o++)
                         r[o] = _mm512_maskz_loadu_ps(o < lanes ? there : 0,
-                                                     w + (o < lanes ? first + v + o : 0) * j->across + i);
+                                                     w + (o < lanes ? channel + o : 0) * j->across + i);
                     for (int o = 0; j->padded && o < L; o++) odd |= _mm512_fpclass_ps_mask(r[o], 0x99);
                     turn(r);
                     for (int64_t q = i; q < i + L && q < k; q++) {
-                        int64_t row = j->along == 1 ? q % j->all * j->depth + q / j->all : q;
-                        _mm512_storeu_ps(to + row * wide, r[q - i]);
+                        int64_t t = j->along == 1 ? q % j->all : q / j->depth,
+                                from = j->along == 1 ? q / j->all : q % j->depth,
+                                row = (j->folded ? t / j->folded : t) * j->depth + from;
+                        _mm512_storeu_ps(to + row * wide + (j->folded ? t % j->folded * L : 0), r[q - i]);
                     }
                 }
                 continue;
@@ -357,8 +364,8 @@ WIDE static int pack_panel(const Job *j, int64_t group, int64_t panel, float *al
                                    _mm512_set1_epi32((int)j->across));
             for (int64_t t = 0; t < f->known; t++)
                 for (int64_t o = 0; o < j->depth; o++, to += wide) {
-                    const float *at = w + j->taps[f->taps + t].at * j->along + o * j->down +
-                        (in ? (first + v) * j->across : 0);
+                    const float *at = w + (j->taps[f->taps + t].at + tap) * j->along + o * j->down +
+                        (in ? channel * j->across : 0);
                     __m512 r = j->across == 1
                         ? _mm512_maskz_loadu_ps(in, at)
                         : _mm512_mask_i32gather_ps(_mm512_setzero_ps(), in, places, at, 4);
@@ -400,9 +407,9 @@ static void find_results(const Job *j, const Phase *f, int64_t group, int64_t p0
 }
 
 /* Sums (rows, lanes) and channels from o0 on to the result. */
-WIDE static void store(const Job *j, int64_t group, int64_t rows, int64_t o0, const float *sums,
+WIDE static void store(const Job *j, int64_t group, int64_t rows, int64_t o0, const float *sums, int64_t wide,
                        float *const *to) {
-    int64_t wide = j->lanes * L, left = least(wide, j->high - o0);
+    int64_t left = least(wide, j->high - o0);
     const float *bias = j->bias ? j->bias + group * j->high + o0 : NULL;
     for (int64_t p = 0; p < rows; p++, sums += wide)
         for (int64_t v = 0; v < left; v += L) {
@@ -423,8 +430,8 @@ static void expect(const Job *j, int64_t r0, int64_t r1, int64_t o0, float *cons
 /* Sums of places [p0, p1) of the only phase, which has all places, to a result in C order: turned, sixteen by
  * sixteen. */
 WIDE static void store_planes(const Job *j, const Phase *f, int64_t group, int64_t p0, int64_t p1, int64_t o0,
-                              const float *sums, const int16_t *slot) {
-    int64_t channels = j->high * j->groups, wide = j->lanes * L, left = least(wide, j->high - o0);
+                              const float *sums, int64_t wide, const int16_t *slot) {
+    int64_t channels = j->high * j->groups, left = least(wide, j->high - o0);
     const float *bias = j->bias ? j->bias + group * j->high + o0 : NULL;
     for (int64_t p = p0, run; p < p1; p += run, slot += run) {
         int64_t n = p / f->places, at = p % f->places;
@@ -445,6 +452,23 @@ WIDE static void store_planes(const Job *j, const Phase *f, int64_t group, int64
     }
 }
 
+/* Rows of folded sums to rows of results: of each, the sums of its taps where these read. */
+WIDE static void unfold(const Job *j, int64_t rows, const float *sums, const int16_t *slot, float *to) {
+    const Conv *c = j->c;
+    int64_t width = j->size[2], wide = j->folded * L;
+    for (int64_t row = 0; row < rows; row += width)
+        for (int64_t i = 0; i < width; i++) {
+            __m512 all = _mm512_setzero_ps();
+            for (int64_t t = 0; t < j->folded; t++) {
+                int64_t reach = t * c->dilation[2] - c->padding[2],
+                        at = j->what == CONV_INPUT ? i - reach : i + reach;
+                if (at >= 0 && at < width)
+                    all = _mm512_add_ps(all, _mm512_loadu_ps(sums + slot[row + at] * wide + t * L));
+            }
+            _mm512_storeu_ps(to + slot[row + i] * L, all);
+        }
+}
+
 /* Memory of a thread: pointers of a block, its sums, and of a panel, where each is packed when it is used. */
 typedef struct {
     const float **from;
@@ -456,10 +480,10 @@ static int take_room(Job *j, Room *room) {
     for (int64_t p = 0; p < j->count; p++) most = j->phases[p].known > most ? j->phases[p].known : most;
     size_t pointers = most * ROWS * sizeof *room->from;
     room->from = flb_api->scratch(
-        pointers + (ROWS * wide + L + (j->in_turn ? j->all * j->depth * wide : 0)) * sizeof(float));
+        pointers + (ROWS * (wide + L) + L + (j->in_turn ? j->all * j->depth * wide : 0)) * sizeof(float));
     if (!room->from) return j->failed = 1, -1;
     room->sums = (float *)(((uintptr_t)(room->from + most * ROWS) + 63) & ~(uintptr_t)63);
-    room->panel = room->sums + ROWS * wide;
+    room->panel = room->sums + ROWS * (wide + L);
     return 0;
 }
 
@@ -503,8 +527,11 @@ static void make_block(const Job *j, const Room *room, int64_t group, int64_t bl
                 }
                 b += (t1 - t) * (k1 - k) * wide;
             }
-        if (j->planar) store_planes(j, f, group, p0, p1, panel * wide, sums, slot);
-        else store(j, group, p1 - p0, panel * wide, sums, to);
+        const float *made = sums;
+        int64_t row = j->folded ? L : wide; /* numbers of a place */
+        if (j->folded) made = sums + ROWS * wide, unfold(j, p1 - p0, sums, slot, sums + ROWS * wide);
+        if (j->planar) store_planes(j, f, group, p0, p1, panel * wide, made, row, slot);
+        else store(j, group, p1 - p0, panel * wide, made, row, to);
     }
 }
 
@@ -725,6 +752,15 @@ int flb_pixels_fits(const Conv *c, int what) {
         out * c->outputs * per * taps >= WORTH * (c->channels * in + c->outputs * out);
 }
 
+/* Whether the taps of a row are made side by side, as vectors of a tile: a pixel times what each tap has for
+ * it, added where these taps read it. A result with one vector of channels loads one number for all taps of a
+ * row then, and not one for each product. */
+static int folds(const Conv *c, int what) {
+    int64_t high = (what == CONV_INPUT ? c->channels : c->outputs) / c->groups;
+    return what != CONV_WEIGHT && high <= L && c->kernel[2] > 1 && c->kernel[2] <= MOST_LANES &&
+        c->stride[2] == 1 && c->in[2] == c->out[2] && c->in[2] <= ROWS / 2;
+}
+
 /* The share of what all taps read for all places that lies beside the image; the input's gradient leaves out
  * as much beside the cotangents. */
 static double share_beside(const Conv *c) {
@@ -775,13 +811,15 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
     /* Panels are as wide as it takes to share the vectors out evenly. Sums of the weight run over channels of
      * the input. */
     int64_t vectors = ceil_div(what == CONV_WEIGHT ? per : j.high, L);
-    j.lanes = lanes_for(vectors), j.panels = ceil_div(vectors, j.lanes);
+    j.folded = folds(c, what) ? c->kernel[2] : 0;
+    j.lanes = j.folded ? j.folded : lanes_for(vectors), j.panels = ceil_div(vectors, j.lanes);
     j.shared = what == CONV_WEIGHT && j.panels == 1 && taps > 1 ? taps_of[j.lanes] : 1;
     j.tile = what == CONV_WEIGHT ? outputs_of[j.lanes * j.shared] : rows_of[j.lanes];
     j.planar = flb_pixels_in_planes(c, what);
     j.padded = c->padding[0] || c->padding[1] || c->padding[2];
     j.sorted = what != CONV_WEIGHT && share_beside(c) >= BESIDE;
     j.block = j.sorted ? ROWS : ROWS / 2;
+    if (j.folded) j.block = j.block / j.size[2] * j.size[2]; /* whole rows */
     j.in_turn = what != CONV_WEIGHT && is_in_turn(&j);
     size_t tables = ceil_div(j.count * sizeof(Phase) + taps * sizeof(Tap), 64) * 64,
            zeros = ceil_div(j.depth + L, L) * L * sizeof(float),
