@@ -20,7 +20,20 @@ from . import complexes, conversions
 from .conversions import cast, loop_dtypes
 from .dependence import facts
 from .emitter import BOOL, FEW, I64, Emitter, constant
-from .values import Array, ArrayView, Declined, Expression, Known, Scalar, Size, Slice, Tuple, known, register_type
+from .values import (
+    Array,
+    ArrayView,
+    Declined,
+    Expression,
+    Known,
+    Scalar,
+    Size,
+    Slice,
+    Tuple,
+    Under,
+    known,
+    register_type,
+)
 
 __all__ = [
     "OnElements",
@@ -36,6 +49,7 @@ __all__ = [
     "materialise",
     "may_hold",
     "operand",
+    "same_place",
     "size",
     "store_element",
     "subscript",
@@ -256,6 +270,8 @@ def as_expression(e: Emitter, x) -> Expression | Scalar:
     """The elements of an array in memory; a number as it is."""
     if isinstance(x, ArrayView):
         return Expression(x.dtype, x.sizes, lambda indices: load(e, x, indices), (x,))
+    if isinstance(x, Expression) and x.under is not None:
+        return as_expression(e, x.under.compact(x))
     if isinstance(x, Expression) or (isinstance(x, Scalar) and x.kind != "U"):
         return x
     raise Declined(f"a {type(x).__name__.lower()} in an array expression")
@@ -324,20 +340,34 @@ def broadcast_pairs(x: Expression, sizes) -> tuple[tuple[Size, Size], ...]:
 
 def elementwise(e: Emitter, fn, *operands) -> Expression | Scalar:
     """``fn(*numbers)`` of each element of the broadcast operands."""
-    xs = [as_expression(e, x) for x in operands]
+    under = _common_mask(operands)
+    xs = [x if under is not None else as_expression(e, x) for x in operands]
     arrays = [x for x in xs if isinstance(x, Expression)]
     if not arrays:
         return fn(*xs)
-    sizes = broadcast(e, arrays)
+    sizes = broadcast(e, arrays) if under is None else arrays[0].sizes
 
     def element(indices):
-        return fn(*(x.element(_indices_of(e, x, indices, sizes)) if isinstance(x, Expression) else x for x in xs))
+        def own(x):
+            return indices if under is not None else _indices_of(e, x, indices, sizes)
+
+        return fn(*(x.element(own(x)) if isinstance(x, Expression) else x for x in xs))
 
     reads = tuple(view for x in arrays for view in x.reads)
-    pairs = tuple(pair for x in arrays for pair in broadcast_pairs(x, sizes))
+    pairs = () if under is not None else tuple(pair for x in arrays for pair in broadcast_pairs(x, sizes))
     # The dtype comes from a trial whose code is thrown away.
     trial = [x if isinstance(x, Scalar) else Scalar(x.dtype, False, Operand("%x", register_type(x.dtype))) for x in xs]
-    return Expression(fn.trial(Emitter(), *trial).dtype, sizes, element, reads, pairs)
+    return Expression(fn.trial(Emitter(), *trial).dtype, sizes, element, reads, pairs, under)
+
+
+def _common_mask(operands) -> Under | None:
+    """The mask under which all that are arrays are taken."""
+    given = [x for x in operands if isinstance(x, (ArrayView, Expression))]
+    unders = [getattr(x, "under", None) for x in given]
+    first = unders[0] if unders else None
+    if first is None or any(u is None or u.mask is not first.mask for u in unders):
+        return None
+    return first if all(isinstance(x, (Expression, Scalar)) for x in operands) else None
 
 
 class OnElements:
@@ -372,7 +402,7 @@ def assign(e: Emitter, target: ArrayView, value) -> None:
         if n not in (m, 1):
             fits = e.op("or", e.cmp("eq", n, m), e.cmp("eq", n, 1))
             e.check(fits, "ValueError", "could not broadcast input array from size {0} into size {1}", n, m)
-    if all(_same_place(view, target) or not (view.origins & target.origins) for view in x.reads):
+    if all(same_place(view, target) or not (view.origins & target.origins) for view in x.reads):
         fill(e, target, x)
         return
     if x.sizes == sizes and all(type(known(n)) is int for n in sizes) and math.prod(map(known, sizes)) <= FEW:
@@ -402,7 +432,7 @@ def may_hold(target: np.dtype, dtype: np.dtype) -> bool:
     return np.can_cast(dtype, target, "same_kind")
 
 
-def _same_place(a: ArrayView, b: ArrayView) -> bool:
+def same_place(a: ArrayView, b: ArrayView) -> bool:
     return (a.ptr, a.dtype, a.sizes, a.strides) == (b.ptr, b.dtype, b.sizes, b.strides)
 
 
@@ -431,7 +461,7 @@ def assign_where(e: Emitter, target: ArrayView, mask, value: Scalar, passing) ->
                 n,
                 m,
             )
-    if any(view.origins & target.origins and not _same_place(view, target) for view in mask.reads):
+    if any(view.origins & target.origins and not same_place(view, target) for view in mask.reads):
         mask = as_expression(e, passing(mask))
     v = conversions.stored(e, value, target.dtype)
     for indices in e.loop(mask.sizes):
@@ -454,6 +484,10 @@ def temporary(e: Emitter, dtype: np.dtype, sizes, place: str) -> ArrayView:
 
 def materialise(e: Emitter, x: Expression, place: str) -> ArrayView:
     """A new array with the elements of ``x``. ``place`` names where in the code it is made."""
+    if x.under is not None:
+        made = x.under.compact(x)
+        e.keep(made.ptr)
+        return made
     p = e.buffer(e.mul(count(e, x.sizes), x.dtype.itemsize))
     view = ArrayView(p, x.dtype, x.sizes, dense_strides(e, x.sizes, x.dtype.itemsize), frozenset({place}), p)
     fill(e, view, x)

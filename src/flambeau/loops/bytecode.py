@@ -404,7 +404,8 @@ class Instructions(InterpreterPart):
             raise Declined(f"a subscript of a {type(owner).__name__.lower()}")
         key = self.indices(key)
         if gathers.advanced(key):
-            return gathers.read(self.e, owner, self.settled(key), f"gather@{self.machine.at}")
+            later = written_under_same_key(self.machine.insts, self.machine.at)
+            return gathers.read(self.e, owner, self.settled(key), f"gather@{self.machine.at}", later)
         out = arrays.subscript(self.e, owner, key)
         self.places[id(out)] = out, owner, key
         return out
@@ -597,6 +598,22 @@ _BINARY_NAMES = (
 def binary_name(inst) -> str:
     """The operator of a BINARY_OP instruction, with = behind it for the in-place form."""
     return inst.argrepr if hasattr(inst, "argrepr") else _BINARY_NAMES[inst.arg]
+
+
+# Of a statement between a read and its write: nothing is called, and nothing is written.
+_PLAIN = frozenset(("LOAD_FAST", "LOAD_CONST", "BINARY_SUBSCR", "BINARY_OP", "UNARY_NEGATIVE", "NOP"))
+
+
+def written_under_same_key(insts, at: int) -> bool:
+    """Whether what is read by the subscript at ``at`` goes into a statement ``x[key] = ...`` by the same variable."""
+    key = insts[at - 1]
+    for i in range(at + 1, len(insts)):
+        if insts[i].name == "STORE_SUBSCR":
+            last = insts[i - 1]
+            return key.name == last.name == "LOAD_FAST" and key.argval == last.argval
+        if insts[i].name not in _PLAIN or (insts[i].name == "BINARY_OP" and binary_name(insts[i]).endswith("=")):
+            return False
+    return False
 
 
 def _same_key(a, b) -> bool:

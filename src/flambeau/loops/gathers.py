@@ -9,9 +9,12 @@ from . import arrays, conversions
 from .arrays import as_expression
 from .conversions import cast, stored
 from .emitter import BOOL, I64, Emitter
-from .values import ArrayView, Declined, Expression, Known, Scalar, Slice, Tuple
+from .values import ArrayView, Declined, Expression, Known, Scalar, Slice, Tuple, Under
 
 __all__ = ["advanced", "count_nonzero", "nonzero", "read", "write"]
+
+
+ITSELF = Operand('asm "", "=r,0"', llvm.PTR)  # what LLVM doesn't look into
 
 
 def advanced(key) -> bool:
@@ -86,9 +89,12 @@ class _Places:
         return arrays.address(e, rest, [where[d] for d in range(rest.ndim)])
 
 
-def read(e: Emitter, view: ArrayView, key, place: str) -> ArrayView:
-    """``view[key]``: a new array."""
+def read(e: Emitter, view: ArrayView, key, place: str, later: bool = False) -> ArrayView | Expression:
+    """``view[key]``: a new array. ``later``: under a mask an expression, which may be stored under the same mask (see Under)."""
     mask = _mask(e, view, key)
+    if later and not e.noting and mask is not None and mask.ndim == view.ndim and isinstance(key, ArrayView):
+        under = Under(key, lambda x: _compacted(e, mask, x, place))
+        return Expression(view.dtype, (1,), lambda ix: arrays.load(e, view, ix), (view, key), (), under)
     if mask is None:
         places = _Places(e, view, key)
         x = Expression(
@@ -110,6 +116,31 @@ def read(e: Emitter, view: ArrayView, key, place: str) -> ArrayView:
     return out
 
 
+def _compacted(e: Emitter, mask: Expression, x: Expression, place: str) -> ArrayView:
+    """An expression under a mask in memory."""
+    out = arrays.temporary(e, x.dtype, (_count(e, mask, place),), place)
+
+    def put(indices, at):
+        e.store(arrays.address(e, out, (at,)), x.dtype, x.element(indices).v)
+
+    _where(e, mask, f"at@{place}", put)
+    return out
+
+
+def _write_in_place(e: Emitter, view: ArrayView, mask: Expression, value: Expression) -> None:
+    """``view[mask] = value`` of an expression under the same mask: each element is read where it is written."""
+    for indices in e.loop(mask.sizes):
+        yes, on = e.new_label(), e.new_label()
+        e.branch(mask.element(indices).v, yes, on)
+        e.label(yes)
+        # LLVM would compute vectors of elements, and raise the floating-point flags of those where the mask is false.
+        first, *rest = indices
+        single = (e.call(llvm.I64, ITSELF, integer(first)), *rest)
+        e.store(arrays.address(e, view, single), view.dtype, cast(e, value.element(single), view.dtype).v, view.origins)
+        e.jump(on)
+        e.label(on)
+
+
 def _where(e: Emitter, mask: Expression, counter: str, do) -> Operand:
     """``do(indices, number)`` for each place at which the mask is true; how many there were."""
     e.set(counter, llvm.I64, 0)
@@ -128,6 +159,11 @@ def _where(e: Emitter, mask: Expression, counter: str, do) -> Operand:
 def write(e: Emitter, view: ArrayView, key, value, passing, place: str) -> None:
     """``view[key] = value``. ``passing``: puts an expression into an array of its own."""
     mask = _mask(e, view, key)
+    if mask is not None and isinstance(value, Expression) and value.under is not None and value.under.mask is key:
+        others = [v for v in value.reads if v.origins & view.origins and not arrays.same_place(v, view)]
+        if mask.ndim == view.ndim and not others:
+            _write_in_place(e, view, mask, value)
+            return
     if isinstance(value, (ArrayView, Expression)):
         value = as_expression(e, value)
         if any(v.origins & view.origins for v in value.reads):

@@ -209,10 +209,20 @@ class Expression:
     element: Callable[[tuple[Size, ...]], Scalar]
     reads: tuple[ArrayView, ...] = ()
     pairs: tuple[tuple[Size, Size], ...] = ()
+    under: Under | None = None
 
     @property
     def ndim(self) -> int:
         return len(self.sizes)
+
+
+@slotted
+class Under:
+    """The mask of an expression of one dimension that has what arrays have where the mask is true. Its ``element`` takes indices of the mask,
+    and its size isn't known, until ``compact(expression)`` has put the elements into a new array, one behind the other."""
+
+    mask: ArrayView
+    compact: Callable[[Expression], ArrayView]
 
 
 @slotted
