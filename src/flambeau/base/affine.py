@@ -12,7 +12,19 @@ import numpy as np
 
 from . import kernels
 
-__all__ = ["FOUR_BITS", "along", "chosen", "codes", "dot", "packed", "range_of", "requantized", "unpacked", "values"]
+__all__ = [
+    "FOUR_BITS",
+    "along",
+    "chosen",
+    "codes",
+    "convolved",
+    "dot",
+    "packed",
+    "range_of",
+    "requantized",
+    "unpacked",
+    "values",
+]
 
 # The least and the greatest of the codes of which two share a byte.
 FOUR_BITS = (0, 15)
@@ -80,6 +92,24 @@ def dot(a, b, a_zero, b_zero) -> np.ndarray:
     zeros = [np.asarray(z).astype(np.int64, copy=False) for z in (a_zero, b_zero)]
     kernels.product_bytes([a, b, *zeros], [out], a_signed=a.dtype == np.int8, b_signed=b.dtype == np.int8)
     return out
+
+
+def convolved(x, weight, x_zero, weight_zero, stride, padding, dilation, groups: int) -> np.ndarray:
+    """Sums of a convolution of ``x - x_zero`` with ``weight - weight_zero`` in int32, exact.
+
+    x (N, C, *sizes) of bytes, weight (O, C / groups, *kernel) of int8; x_zero a number, weight_zero a number or an array (O); one to three sizes."""
+    n = len(stride)
+    sizes = [
+        (i + 2 * p - d * (k - 1) - 1) // s + 1
+        for i, k, s, p, d in zip(x.shape[2:], weight.shape[2:], stride, padding, dilation)
+    ]
+    fill = (1,) * (3 - n)
+    out = np.empty((x.shape[0], weight.shape[0], *fill, *sizes), np.int32)
+    a, b = (t.reshape(*t.shape[:2], *fill, *t.shape[2:]) for t in (x, np.ascontiguousarray(weight)))
+    zeros = [np.asarray(z).astype(np.int64, copy=False) for z in (x_zero, weight_zero)]
+    numbers = {"stride": (*fill, *stride), "padding": (*(0,) * (3 - n), *padding), "dilation": (*fill, *dilation)}
+    kernels.conv_bytes([a, b, *zeros], [out], x_signed=a.dtype == np.int8, groups=groups, **numbers)
+    return out.reshape(*x.shape[:1], weight.shape[0], *sizes)
 
 
 def packed(x) -> np.ndarray:

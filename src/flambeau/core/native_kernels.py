@@ -35,6 +35,7 @@ __all__ = [
     "attention",
     "bags",
     "combine",
+    "conv_bytes",
     "convolution",
     "ctc",
     "exponential_units",
@@ -336,6 +337,27 @@ def product_bytes(h, val, x, weight, zero_point, weight_zero_point):
     out = ResultSpec((rows[0], shape[-1]), dense_strides((rows[0], shape[-1])), val.dtype, val.device)
     signed = {"a_signed": x.dtype is dtypes.int8, "b_signed": weight.dtype is dtypes.int8}
     made = h.launch(kernels.product_bytes, parts, [out], math.prod(shape) * rows[1] // 8, **signed)[0]
+    strides = dense_strides(shape)
+    return h.in_memory(h.part(h.realize(made), shape, strides), val.dtype, strides, val.device)
+
+
+def conv_bytes(h, val, x, weight, zero_point, weight_zero_point, stride, padding, dilation, groups):
+    """The exact sums of a convolution of codes (N, C, *sizes) with int8 ones of a weight, less their zero points: see csrc/kernels/conv_bytes.c."""
+    if weight.dtype is not dtypes.int8:
+        raise NotImplementedError(f"there is no convolution of codes with a weight of {weight.dtype}")
+    n = len(val.shape) - 2
+    parts = [h.realize(x), *map(h.contiguous, (weight, zero_point)), h.realize(weight_zero_point)]
+    for i in (0, 1):
+        p, fill = parts[i], 3 - n
+        parts[i] = h.part(p, (*p.shape[:2], *[1] * fill, *p.shape[2:]), (*p.strides[:2], *[0] * fill, *p.strides[2:]))
+    shape = sizes(val.shape)
+    whole = (*shape[:2], *[1] * (3 - n), *shape[2:])
+    out = ResultSpec(whole, dense_strides(whole), val.dtype, val.device)
+    numbers = {"x_signed": x.dtype is dtypes.int8, "groups": groups}
+    for name, given, fill in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1)):
+        numbers[name] = (*[fill] * (3 - n), *given)
+    flops = math.prod(shape) * math.prod(map(size, weight.shape[1:])) // 8
+    made = h.launch(kernels.conv_bytes, parts, [out], flops, **numbers)[0]
     strides = dense_strides(shape)
     return h.in_memory(h.part(h.realize(made), shape, strides), val.dtype, strides, val.device)
 

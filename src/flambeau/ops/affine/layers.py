@@ -177,37 +177,6 @@ def _transposed_sums(name: str, p: Affine, w: Affine, stride, padding, output_pa
 
 def _sums(p: Affine, w: Affine, stride, padding, dilation, groups):
     """Sums of products of codes, exact."""
-    make_sums = _sums_by_floats if groups > 1 and math.prod(w.codes._shape[1:]) <= EXACT else _sums_by_windows
-    return make_sums(p, w, stride, padding, dilation, groups)
-
-
-def _sums_by_floats(p: Affine, w: Affine, stride, padding, dilation, groups):
-    """Of few products: a convolution of whole numbers in float32, in which they are exact."""
-    shape = [-1] + [1] * (w.codes._ndim - 1)
-    zero = np.asarray(_scales(w)[1], np.float32)
-    x = _C.computed(p.codes._array.astype(np.float32) - np.float32(p.zero_point))
-    weight = _C.computed(w.codes._array.astype(np.float32) - (zero.reshape(shape) if zero.ndim else zero))
-    n = len(stride)
-    return aten.convolution.default(x, weight, None, stride, padding, dilation, False, [0] * n, groups)._array
-
-
-def _sums_by_windows(p: Affine, w: Affine, stride, padding, dilation, groups):
-    """Windows of codes as rows, group by group; what pads them is the code of 0."""
-    n, x = len(stride), p.codes._array
-    x = np.pad(x, [(0, 0), (0, 0), *((a, a) for a in padding)], constant_values=p.zero_point)
-    kernel = w.codes._shape[2:]
-    reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel)]
-    windows = np.lib.stride_tricks.sliding_window_view(x, reach, tuple(range(2, n + 2)))
-    windows = windows[
-        (slice(None), slice(None), *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))
-    ]
-    # (N, *sizes, C, *kernel)
-    windows = np.moveaxis(windows, 1, n + 1)
-    sizes, each = windows.shape[: n + 1], w.codes._shape[1]
-    weights, zeros = w.codes._array.reshape(groups, -1, each * math.prod(kernel)), np.asarray(_scales(w)[1])
-    out = []
-    for g in range(groups):
-        rows = windows[(slice(None),) * (n + 1) + (slice(g * each, (g + 1) * each),)].reshape(math.prod(sizes), -1)
-        zero = zeros.reshape(groups, -1)[g] if zeros.ndim else zeros
-        out.append(affine.dot(rows, weights[g], p.zero_point, zero))
-    return np.moveaxis(np.concatenate(out, 1).reshape(*sizes, -1), -1, 1)
+    return affine.convolved(
+        p.codes._array, w.codes._array, p.zero_point, _scales(w)[1], stride, padding, dilation, groups
+    )

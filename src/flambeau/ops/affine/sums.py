@@ -51,11 +51,12 @@ def _record(codes, zero_point) -> Affine:
 )
 def code_convolution(x, weight, zero_point, weight_zero_point, stride, padding, dilation, groups):
     """Sums of a convolution, exact."""
-    with below():
-        made = layers._sums(
-            _record(x, zero_point), _record(weight, weight_zero_point), stride, padding, dilation, groups
-        )
-    return np.ascontiguousarray(made).astype(np.int32, copy=False)
+    return affine.convolved(x, weight, int(zero_point), weight_zero_point, stride, padding, dilation, groups)
+
+
+@code_convolution.override("lower")
+def _(lowering, val, x, weight, zero_point, weight_zero_point, *sizes):
+    return lowering.conv_bytes(val, x, weight, zero_point, weight_zero_point, *sizes)
 
 
 def _spread_windows(x, weight, zero_point, weight_zero_point, stride, padding, output_padding, dilation, groups):
