@@ -8,6 +8,7 @@ is unrolled or runs plainly; what is, gives Python's and NumPy's results, types 
 """
 
 from . import derivatives as derivatives  # the derivative of the operator is part of it
+from . import examples as examples  # and what it is under vmap
 from .interpreter import compile_region
 from .values import Declined
 

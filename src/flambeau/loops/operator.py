@@ -31,7 +31,7 @@ from .interpreter import Compiled
 from .numpy_calls import perform
 from .streams import stream_of
 
-__all__ = ["drawing_loop", "loop", "program"]
+__all__ = ["drawing_loop", "loop", "metas_of", "native_call", "program"]
 
 
 class Site:
@@ -137,14 +137,21 @@ def _drawing(run, drawn, arrays, ints, floats):
         return run(arrays, ints, floats)
 
 
-def _meta(arrays, ints, floats, program, over=(), spent=()):
+def metas_of(program: str, shapes: list[tuple], dtypes: list) -> list[TensorMeta]:
+    """What a program gives for arrays like these."""
     p = _parsed(program)
-    written = [
-        TensorMeta(tuple(arrays[n].shape), contiguous_strides(arrays[n].shape), arrays[n].dtype, CPU)
-        for n in p["written"] + p["fresh"]
-    ]
-    made = written + [TensorMeta((), (), from_numpy(np.dtype(d)), CPU) for d in p["results"]]
+    arrays = [TensorMeta(shapes[n], contiguous_strides(shapes[n]), dtypes[n], CPU) for n in p["written"] + p["fresh"]]
+    return arrays + [TensorMeta((), (), from_numpy(np.dtype(d)), CPU) for d in p["results"]]
+
+
+def _meta(arrays, ints, floats, program, over=(), spent=()):
+    made = metas_of(program, [tuple(a.shape) for a in arrays], [a.dtype for a in arrays])
     return [None if k in over else m for k, m in enumerate(made)]
+
+
+def native_call(program: str) -> Callable:
+    """What runs a program on NumPy arrays: ``call(arrays, ints, floats)`` gives new tensors."""
+    return _call(program, ())
 
 
 def _declared(name: str, tags: tuple[str, ...]):
