@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import flambeau as torch
@@ -186,3 +187,16 @@ def test_numbers_that_are_computed_from_themselves(f, calls):
         assert torch.equal(
             scaled(torch.ones(2, dtype=torch.float64), *args), torch.full((2,), logistic(*args), dtype=torch.float64)
         )
+
+
+@pytest.mark.parametrize("fn", [min, max])
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor], ids=["array", "tensor"])
+def test_extremes_of_an_element_and_an_integer_that_varies(fn, kind):
+    """Which of the two it is depends on data: the graph breaks there."""
+
+    def f(x, k):
+        return fn(x[0], k), fn(k, x[0])
+
+    compiled = torch.compile(f, backend="eager")
+    for k in (3, 8, 50, 7):
+        assert compiled(kind([40.5, 2.0]), k) == f(kind([40.5, 2.0]), k)

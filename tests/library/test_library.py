@@ -542,3 +542,22 @@ def test_opcheck_of_aliases():
     with torch._subclasses.FakeTensorMode():
         x = torch.ones(3)
         assert ops.write(x, []) is x
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_kernels_see_the_strides_of_eager_code(backend):
+    seen = []
+    with torch.library._scoped_library("strides", "FRAGMENT") as lib:
+        lib.define("look(Tensor x) -> Tensor")
+        lib.impl("look", lambda x: (seen.append(x.stride()), x.clone())[1], "CPU")
+        torch.library.register_fake("strides::look", torch.empty_like, lib=lib)
+
+        def f(x, row):
+            x = x.t().clone()
+            x[0] = row
+            look = torch.ops.strides.look
+            return look(x.relu()), look(torch.cat([x, x]).t() * 2), look((x * 2).t())
+
+        for fn in (f, torch.compile(f, backend=backend)):
+            fn(torch.ones(5, 4), torch.ones(5))
+    assert seen[:3] == seen[3:]

@@ -101,6 +101,7 @@ class Tag(enum.Enum):
     dynamic_output_shape = "dynamic_output_shape"
     generated = "generated"
     view_copy = "view_copy"
+    needs_exact_strides = "needs_exact_strides"
     needs_fixed_stride_order = "needs_fixed_stride_order"
     flexible_layout = "flexible_layout"
     pt2_compliant_tag = "pt2_compliant_tag"

@@ -214,6 +214,11 @@ class Library:
         op.definition = Extern(None, _missing(op))
         op._schema_text = schema
         op.tags = list(tags) if isinstance(tags, (list, tuple, set, frozenset)) else [tags]
+        # As PyTorch has it, where no tag says another constraint: a kernel of one's own may look at strides.
+        op.override(
+            "exact_strides",
+            not {"flexible_layout", "needs_fixed_stride_order"} & {getattr(t, "value", t) for t in op.tags},
+        )
         op.derivative(**_without_derivative(op))
         namespace(ns)._register(op)
         self._ops.append(op)

@@ -224,6 +224,8 @@ def _fallible(arrays, ints, floats, program, *more) -> bool:
 for _fresh, _inside in ((loop, loop_), (drawing_loop, drawing_loop_)):
     for _op in (_fresh, _inside):
         _op.override("fallible", _fallible)
+        # Machine code is made for operands whose rows lie together, or not.
+        _op.override("exact_strides", True)
         _op.override("quiet", _fresh is loop)
         _op.override("prepared", functools.partial(_prepared, _op is _inside))
     writing_form(_fresh, _inside, _operands)

@@ -15,7 +15,7 @@ from ..ir.values import walk
 from .eager_call import same_layout
 from .lazy import LazyTensor
 
-__all__ = ["chosen", "followed", "ruled", "strides_in"]
+__all__ = ["chosen", "exact", "followed", "ruled", "strides_in"]
 
 
 def strides_in(order, shape) -> tuple:
@@ -57,6 +57,20 @@ def chosen(lowering, k: int, x, strides):
     return own
 
 
+def exact(lowering, operand, val):
+    """An operand in memory by the strides that its shape rule says, for a call that looks at them; with gaps closed where they aren't there."""
+    if not isinstance(operand, LazyTensor) or not hasattr(val, "stride"):
+        return operand
+    hint, strides = lowering.values.hint, sizes(val.stride())
+    if is_dense(operand.sizes, strides, hint):
+        return _laid_out(lowering, operand, strides)
+    region = lowering.realize(operand)
+    if same_layout(region.shape, region.strides, strides):
+        return operand
+    order = sorted(range(len(strides)), key=lambda d: (-hint(strides[d]), d))
+    return _laid_out(lowering, operand, strides_in(order, operand.sizes))
+
+
 def ruled(lowering, result, val):
     """The results of a call in memory, in the order that their shape rules say."""
     if isinstance(result, (tuple, list)):
@@ -66,7 +80,12 @@ def ruled(lowering, result, val):
     strides = sizes(val.stride())
     if not is_dense(result.sizes, strides, lowering.values.hint):
         return result  # a view of what lies as it should
-    if not same_layout(result.sizes, lowering.realize(result, strides).strides, strides):
-        result = lowering.lazy(result.sizes, result.dtype, result.at, strides=strides, device=result.device)
-        lowering.realize(result, strides)
-    return result
+    return _laid_out(lowering, result, strides)
+
+
+def _laid_out(lowering, x, strides):
+    """A tensor in memory by dense strides: itself, or a copy."""
+    if not same_layout(x.sizes, lowering.realize(x, strides).strides, strides):
+        x = lowering.lazy(x.sizes, x.dtype, x.at, strides=strides, device=x.device)
+        lowering.realize(x, strides)
+    return x

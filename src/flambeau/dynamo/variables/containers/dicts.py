@@ -315,7 +315,7 @@ class DictVariable(Variable):
         if not pairs:
             ordered = self.cls is collections.OrderedDict
             tx.raise_user(KeyError("dictionary is empty" if ordered else "popitem(): dictionary is empty"))
-        key, v = pairs[-1 if last is None or last.truth(tx) else 0]
+        key, v = pairs[-1 if last is None or tx.truth(last) else 0]
         self.delitem(tx, key)
         return tx.make_tuple([key, v])
 
@@ -325,9 +325,9 @@ class DictVariable(Variable):
         if self._lookup(tx, k) is None:
             tx.raise_missing(key)
         pairs = self.pairs(tx)
-        at_end = last is None or last.truth(tx)
+        at_end = last is None or tx.truth(last)
         for kv, v in pairs:
-            if (self._key(kv) == k) is bool(at_end):
+            if (self._key(kv) == k) is at_end:
                 self.delitem(tx, kv)
                 self.setitem(tx, kv, v)
         return ConstantVariable(None)

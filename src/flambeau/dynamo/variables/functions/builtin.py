@@ -148,8 +148,8 @@ class BuiltinVariable(KnownVariable):
             kinds = {a.python_type() for a in args}
             if bool in kinds or len(kinds) > 1:
                 # One of the two, with its type, not a number that equals it.
-                other = binary(tx, operator.lt if fn is min else operator.gt, args[1], args[0])
-                return args[1] if other.truth(tx) else args[0]
+                second = binary(tx, operator.lt if fn is min else operator.gt, args[1], args[0])
+                return args[1] if tx.truth(second) else args[0]
             return arithmetic(tx, sym_min if fn is min else sym_max, args)
         if fn is pow and len(args) == 2:
             return arithmetic(tx, operator.pow, args)
