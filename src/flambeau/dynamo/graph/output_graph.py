@@ -124,6 +124,8 @@ class OutputGraph:
         self.draws = False
         """Whether the graph draws from NumPy's generators."""
         self.flips = FlippedMemory()
+        self.regions: Any = None
+        """The native loops compiled so far, see higher_order/compiled_regions.py."""
 
     def too_many(self) -> None:
         """As many instructions were interpreted as are allowed: for the frame, or for one that has met no tensor yet."""
@@ -146,6 +148,7 @@ class OutputGraph:
         """Nothing is traced any more: let go of the values of this call, and of what the fake tensors know of this object."""
         self.references.release()
         self.writes = self.side_effects.any()
+        self.regions = None
         self.side_effects, self.shapes.sizes = SideEffects(), None
         self.objects.release()
         if self.shapes.env is not None:

@@ -48,6 +48,7 @@ from ..numpy import numpy_bridge
 from ..rules.reflect import name_of
 from ..rules.trace_rules import inline_reason
 from ..utils import counters
+from ..variables.base import Variable
 from ..variables.containers.deques import DequeVariable
 from ..variables.containers.dicts import DictVariable
 from ..variables.containers.grown import GrownVariable, grown
@@ -64,6 +65,7 @@ from ..variables.values.constant import ConstantVariable
 from ..variables.values.given_text import GivenTextVariable, TextIteratorVariable
 from ..variables.values.graph_numbers import NumberVariable, complex_of
 from ..variables.values.symbolic import SymbolicRangeVariable, SymbolicVariable
+from .compiled_regions import CompiledRegions
 
 __all__ = [
     "Trip", "loop_starts", "reads_arrays", "recurses", "trip_of", "try_arrays", "try_collecting", "try_function", "try_range", "try_while",
@@ -303,7 +305,7 @@ def _inputs(tx, header: int, operands: dict, trip, count, first: bool, vary: boo
             raise NoValue
         v = tx.realize(tx.locals[name])
         if vary and _is_whole_number(v):
-            return Symbolic(v.as_constant(), np.dtype(np.int64))
+            return Symbolic(ConstantVariable(v.as_constant()), np.dtype(np.int64))
         return _container(v, described) or described(v)
 
     def function(known):
@@ -359,11 +361,16 @@ def _compiled(tx, header: int, operands: dict, inputs: Inputs):
         options.get("parallel"),
     )
 
-    def compiled(spread, tape=False):
+    def compiled(spread, tape=False, inputs=inputs):
         live = functools.partial(live_locals, tx.code)
         return compile_region(tx.insts, header, inputs, live, fast, spread, tape, reordered is True)
 
-    done = compiled(spread)
+    if tx.parent is not None and inputs.trip is None and not inputs.collects:
+        key = tx.code, header, fast, spread, reordered, inputs.rerunnable, inputs.reshapes
+        tx.output.regions = tx.output.regions or CompiledRegions()
+        done = tx.output.regions.compiled(key, inputs, lambda heard: compiled(spread, inputs=heard))
+    else:
+        done = compiled(spread)
     if not done.arrays and not done.grown and all(name == DONE for name, *_ in done.results):
         raise Declined("it computes nothing")
     _refuse_shared_memory([operands[id(node)] for node in done.arrays], done.written)
@@ -437,7 +444,7 @@ def _call(tx, loop: Compiled, operands: list) -> list:
         operator.drawing_loop if done.drawn else operator.loop,
         [
             ListVariable(given),
-            ListVariable([n if isinstance(n, SymbolicVariable) else ConstantVariable(n) for n in done.ints]),
+            ListVariable([n if isinstance(n, Variable) else ConstantVariable(n) for n in done.ints]),
             ListVariable([x if isinstance(x, SymbolicVariable) else ConstantVariable(x) for x in done.floats]),
             ConstantVariable(program),
         ],
