@@ -392,16 +392,16 @@ static void find_results(const Job *j, const Phase *f, int64_t group, int64_t p0
                          const int16_t *slot, float **to) {
     int64_t channels = j->high * j->groups, n = p0 / f->places, rest = p0 % f->places;
     int64_t i[3] = {rest / (f->count[1] * f->count[2]), rest / f->count[2] % f->count[1], rest % f->count[2]};
-    for (int64_t p = p0; p < p1; p++) {
-        int64_t at = n;
+    for (int64_t p = p0, run; p < p1; p += run, slot += run) {
+        int64_t at = n, apart = j->by[2] * channels;
         for (int d = 0; d < 3; d++) at = at * j->result[d] + f->first[d] + i[d] * j->by[d];
-        to[slot[p - p0]] = j->to + at * channels + group * j->high;
-        if (++i[2] == f->count[2]) {
-            i[2] = 0;
-            if (++i[1] == f->count[1]) {
-                i[1] = 0;
-                if (++i[0] == f->count[0]) i[0] = 0, n++;
-            }
+        float *first = j->to + at * channels + group * j->high;
+        run = least(f->count[2] - i[2], p1 - p);
+        for (int64_t q = 0; q < run; q++) to[slot[q]] = first + q * apart;
+        i[2] = 0;
+        if (++i[1] == f->count[1]) {
+            i[1] = 0;
+            if (++i[0] == f->count[0]) i[0] = 0, n++;
         }
     }
 }
@@ -519,9 +519,9 @@ static void make_block(const Job *j, const Room *room, int64_t group, int64_t bl
         for (int64_t t = 0; t < f->known; t += taps)
             for (int64_t k = 0; k < j->depth; k += channels) {
                 int64_t t1 = least(t + taps, f->known), k1 = least(k + channels, j->depth);
-                int last = !j->planar && t1 == f->known && k1 == j->depth;
+                int first = !j->planar && !t && !k;
                 for (int64_t r = 0; r < rows; r += j->tile) {
-                    if (last) expect(j, r, least(r + j->tile, p1 - p0), panel * wide, to);
+                    if (first) expect(j, r, least(r + j->tile, p1 - p0), panel * wide, to);
                     products[j->lanes - 1](from + r, j->zeros, t, t1, k, k1, b, sums + r * wide, t || k,
                                            ahead && r + 2 * j->tile <= rows);
                 }
