@@ -243,3 +243,40 @@ def differences(x, m, turns):
 def test_differences():
     r = np.random.RandomState(4)
     check(differences, r.rand(30), r.rand(4, 6), 200)
+
+
+def variances(x, out):
+    for k in range(60):
+        x[k % len(x)] += 0.1 * k
+        out[k, :, :7] = x.var(axis=0)
+        out[k, :5, 0] += np.std(x, axis=-1)[0]
+        out[k, 0] += x[0].var(0) + np.var(x[:, 1], 1).sum() + x.std()
+        out[k, 1, 0] += np.std(x * 2, axis=1)[0, 0] + x.var(axis=None)
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
+def test_variances(dtype):
+    x = (np.random.RandomState(5).rand(4, 5, 7) * 20).astype(dtype)
+    check(
+        variances if dtype != "int64" else whole_variances, x, np.zeros((60, 5, 7), "f" if dtype == "float32" else "d")
+    )
+
+
+def whole_variances(x, out):
+    for k in range(60):
+        x[k % len(x)] += k
+        out[k] = x.var(0) + np.std(x[0], axis=1)[0]
+    return out
+
+
+def complex_variances(z, out):
+    for k in range(60):
+        z[0] += 1j * k
+        out[k] = z.var(axis=0) + np.std(z)
+    return out
+
+
+def test_variances_of_complex_numbers():
+    r = np.random.RandomState(6)
+    check(complex_variances, r.rand(4, 5) + 1j * r.rand(4, 5), np.zeros((60, 5)), native=None)

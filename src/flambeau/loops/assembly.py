@@ -268,16 +268,25 @@ def diff(e: Emitter, place: str, x, n=None, axis=None) -> Expression:
     return Expression(x.dtype, sizes, element, x.reads)
 
 
+WHOLE = Known(None)  # the axis of all dimensions
+
+
 def _variance(root: bool):
-    def run(e: Emitter, place: str, x) -> Scalar:
+    """``root``: of it, the standard deviation."""
+
+    def run(e: Emitter, place: str, x, axis=WHOLE):
         whole = arrays.as_expression(e, x)
-        if not isinstance(whole, Expression):
-            raise Declined("the variance of a number")
-        mean = reductions.reduce(e, "mean", x)
+        if not isinstance(whole, Expression) or whole.dtype.kind == "c":
+            raise Declined("the variance of a number, or of complex ones")
+        axes = None if axis == WHOLE or whole.ndim == 1 == 1 + _axis(axis, 1) else (_axis(axis, whole.ndim),)
+        mean = reductions.reduce(e, "mean", x, axes, axes is not None, f"{place}.mean")
+        if isinstance(mean, Expression):  # each is used along a line
+            mean = arrays.materialise(e, mean, f"{place}.mean")
+            e.drop(mean.ptr)
         apart = arrays.elementwise(e, OnElements(e, lambda e, p, q: arithmetic.binary(e, "-", p, q)), x, mean)
         square = arrays.elementwise(e, OnElements(e, lambda e, p: arithmetic.binary(e, "*", p, p)), apart)
-        out = reductions.reduce(e, "mean", square)
-        return mathematics.MATH[np.sqrt](e, out) if root else out
+        out = reductions.reduce(e, "mean", square, axes, False, place)
+        return arrays.elementwise(e, OnElements(e, mathematics.MATH[np.sqrt]), out) if root else out
 
     return run
 
