@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...assembly.dtypes import bits_of, is_float, is_unsigned
+from ...assembly.instructions import ConstantOperand
 from .table import expansion, signed
 
 __all__ = ["maximum"]
@@ -18,16 +19,29 @@ def reciprocal(b, t, x):
     return b.div(1.0, x)
 
 
+def _is_number(x) -> bool:
+    """Whether an operand is known to be neither NaN nor a zero, which may have another sign than the zero that it is compared with."""
+    return isinstance(x, ConstantOperand) and x.value != 0 and x.value == x.value
+
+
+def _extreme(b, beyond: str, x, y):
+    """The operand that is beyond the other one, NaN where either is."""
+    if _is_number(y):
+        return b.select(
+            b.cmp(beyond, y, x), y, x
+        )  # one instruction of x86's, which gives the second operand where one is NaN
+    m = b.select(b.cmp(beyond, x, y), x, y)
+    return m if _is_number(x) else b.select(b.cmp("uno", x, x), x, m)
+
+
 @expansion
 def maximum(b, t, x, y):
-    m = b.select(b.cmp("ogt", x, y), x, y)
-    return b.select(b.cmp("uno", x, x), x, m)
+    return _extreme(b, "ogt", x, y)
 
 
 @expansion
 def minimum(b, t, x, y):
-    m = b.select(b.cmp("olt", x, y), x, y)
-    return b.select(b.cmp("uno", x, x), x, m)
+    return _extreme(b, "olt", x, y)
 
 
 @expansion
