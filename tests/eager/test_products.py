@@ -189,5 +189,37 @@ def test_products_of_one_term_beside_numpy(shape, name, monkeypatch):
     if dtype.is_floating_point and m and n:
         added = often(lambda: torch.addmm(torch.ones(m, n, dtype=dtype), column, row[0]))
         torch.testing.assert_close(added, want[0] + 1, rtol=8e-3 if name == "bfloat16" else 1e-3, atol=1e-2)
-        zero = often(lambda: -column.abs() @ torch.zeros_like(row[0]))
-        assert not torch.signbit(zero).any()
+
+
+@pytest.mark.parametrize("name", "float16 bfloat16 float32 float64 complex64".split())
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (3, 5), (70, 65), (300, 250)])
+@pytest.mark.parametrize("way", ["eager", "compiled"])
+def test_zeros_of_one_term(shape, name, way):
+    """As PyTorch: products of several rows and columns keep the sign of a zero, everything else is a sum that begins with 0."""
+    dtype, (m, n) = getattr(torch, name), shape
+    a, b = (torch.tensor([-0.0, 0.0, 1.0, -1.0, 2.0]).repeat(-(-k // 5))[:k].to(dtype) for k in shape)
+
+    def signs(f, *operands):
+        torch.compiler.reset()
+        call = torch.compile(f) if way == "compiled" else f
+        made = often(lambda: call(*operands))
+        return torch.signbit(made.real if dtype.is_complex else made)
+
+    products = a.to(torch.complex64).real[:, None] * b.to(torch.complex64).real
+    started = torch.signbit(products + 0.0)
+    matrix = torch.signbit(products) if "16" not in name and m > 1 and n > 1 else started
+    column, row = a[:, None], b[None]
+    assert torch.equal(signs(lambda a, b: a @ b, column, row), matrix)
+    assert torch.equal(signs(torch.mm, column, row), matrix)
+    assert torch.equal(signs(torch.bmm, column.expand(2, m, 1), row.expand(2, 1, n)), started.expand(2, m, n))
+    assert torch.equal(signs(torch.mv, column, b[:1]), started[:, 0])
+    if not dtype.is_complex:
+        assert torch.equal(signs(torch.addmm, torch.zeros(m, n, dtype=dtype), column, row), started)
+
+
+@pytest.mark.parametrize("name", ["uint8", "int8", "int16", "int32", "int64", "bfloat16"])
+def test_products_of_one_term_compiled(name):
+    dtype = getattr(torch, name)
+    column, row = (torch.from_numpy(draws(s) * 9).to(dtype) for s in ((300, 1), (1, 260)))
+    for a, b in ((column, row), (column[:7], row[:, :3]), (column[:0], row)):
+        assert torch.equal(torch.compile(torch.mm)(a, b), a * b)

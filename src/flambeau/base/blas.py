@@ -74,12 +74,12 @@ _UNKNOWN = 32  # what a size that only the call knows counts for
 
 def takes_bf16(a, b, *more) -> bool:
     """Whether csrc/kernels/product_bf16.c makes the product of two matrices, or of two stacks of them, to which others may be added: all
-    bfloat16, none empty, large enough, and a CPU that multiplies such."""
+    bfloat16, none empty, large enough, sums of more than one term, and a CPU that multiplies such."""
     if any(x.dtype is not bfloat16 for x in (a, b, *more)) or not bf16_products() or a.ndim not in (2, 3):
         return False
     loops = sizes((*a.shape, b.shape[-1]))
     work = math.prod(n if type(n) is int else _UNKNOWN for n in loops)
-    return a.ndim == b.ndim and all(at_least(n, 1) for n in loops) and work >= BF16_WORTH
+    return a.ndim == b.ndim and loops[-2] != 1 and all(at_least(n, 1) for n in loops) and work >= BF16_WORTH
 
 
 def added_bf16(addend, a, b, beta, alpha):

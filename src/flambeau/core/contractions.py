@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..base.dtypes import c_name
 from .operator import OpOverload
 from .promotion import refuse
@@ -37,3 +39,9 @@ def check(op: OpOverload, tensors) -> dict[str, int]:
                     f"(shapes {shown})"
                 )
     return sizes
+
+
+def keeps_zeros(dtype: np.dtype, shape) -> bool:
+    """Whether a product whose sums have one term each gives negative zeros, as PyTorch's does: of float32, float64 or complex matrices of several
+    rows and columns. In batches, beside vectors and in 16 bits sums begin with 0."""
+    return len(shape) == 2 and all(n != 1 for n in shape) and dtype.char in "fdFD"

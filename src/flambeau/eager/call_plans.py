@@ -17,17 +17,18 @@ from ..base.shapes import normalize_dims
 from ..core import keys as K
 from ..core import modes
 from ..core.body import TABLE, Expr, Input, topological, trace
-from ..core.contractions import check
+from ..core.contractions import check, keeps_zeros
 from ..core.dispatch import excluding
 from ..core.layouts import in_order, made_strides, pointwise_strides, takes_format
 from ..core.modes import TorchDispatchMode
 from ..core.native_facts import PLANNED_KINDS, known_by_type
-from ..core.operator import OpOverload
+from ..core.operator import OpOverload, namespace
 from ..core.out_rules import computed_as, wants_exact
 from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
 from ..core.reductions import arguments
 from ..core.tensor import Tensor
 from ..core.viewmap import Strided
+from . import backend
 from .backend import PRODUCTS, compiled, kernel_of
 from .contraction import SMALL, of_one_term
 from .pointwise import _WIDE
@@ -127,8 +128,11 @@ def _whole(op: OpOverload, values):
         if a.dtype != b.dtype:
             return None
         check(op, values)
-        large = max(a.size, b.size) >= SMALL and _multiplications(a, b) > _SMALL_PRODUCT
-        if not (large or of_one_term(a, b)):
+        if of_one_term(a, b):  # loops over elements
+            large = _multiplications(a, b) >= LARGE and backend.accelerate is not None
+            found = backend.accelerate(op, values, True) if large else None
+            return None if found is None else _C.Kernel(found[0], ())
+        if max(a.size, b.size) < SMALL or _multiplications(a, b) <= _SMALL_PRODUCT:
             return None
         if a.dtype == _BF16:
             return None if blas.matmul(a, b) is None else _C.Kernel(blas.matmul_bf16, (), arrays=True)
@@ -514,6 +518,8 @@ def _contraction(p: Program, op: OpOverload, values, out):
     a, b = values
     check(op, [value_meta(a), value_meta(b)])
     dtype = a.dtype
+    if op.definition.letters in PRODUCTS and of_one_term(a, b) and a.dtype == b.dtype:
+        return _single_products(p, a, b, out)
     if narrow(dtype) and b.dtype == dtype:
         a, b = p.cast(a, np.dtype(np.float32)), p.cast(b, np.dtype(np.float32))
     if a.dtype != b.dtype or a.dtype.char not in "fd":
@@ -532,7 +538,7 @@ def _contraction(p: Program, op: OpOverload, values, out):
         raise NotPlanned
     m, n, k = (x[0] if x else None for x in (rows, columns, summed))
     work = math.prod(size.values())
-    if work > _SMALL_PRODUCT or (size[k] == 1 and work >= SMALL):  # NumPy's loop for one term is slow
+    if work > _SMALL_PRODUCT:
         raise NotPlanned
     shape = [size[c] for c in result]
     to = p.memory(out if dtype == a.dtype else None, shape, a.dtype)
@@ -551,6 +557,14 @@ def _contraction(p: Program, op: OpOverload, values, out):
         core,
     )
     return to if dtype == a.dtype else p.copy(to, p.memory(out, shape, dtype))
+
+
+def _single_products(p: Program, a: PlanValue, b: PlanValue, out):
+    """The product whose sums have one term each: element by element."""
+    aten = namespace("aten")
+    keeps = a.dtype.kind in "iu" or keeps_zeros(a.dtype, (*a.shape[:-1], b.shape[-1]))
+    made = RULES["pointwise"](p, aten.mul.Tensor, [a, b], out if keeps else None)
+    return made if keeps else RULES["pointwise"](p, aten.add.Tensor, [made, p.constant(0, a.dtype), 1], out)
 
 
 # ---- reads and writes by index -------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from ...base import accelerator, blas, dtypes
 from ...base.expr import at_least, maximum
 from ...base.kernels import Product
 from ...base.records import slotted
+from ...core.contractions import keeps_zeros
 from ...core.definition import TensorMeta
 from ..ir.nodes import ExternCall, Region, dense_strides
 from ..ir.values import short
@@ -48,9 +49,11 @@ def lower_contraction(lowering, op, full, val):
     summed = [c for c in left if c in right and c not in out]
     if len(rows) > 1 or len(columns) > 1 or len(summed) != 1 or out != "".join([*batch, *rows, *columns]):
         raise NotImplementedError(f"contraction {op.definition.letters} is not a matrix product")
+    m, n, k = (math.prod(sizes[c] for c in group) for group in (rows, columns, summed))
+    if lowering.on_device is None and k == 1 and t in _SINGLE:
+        return _single_products(lowering, left, right, out, sizes, a, b, val)
     if lowering.on_device is None and out in ("mn", "bmn") and blas.takes_bf16(a, b):
         return lowering.product_bf16(val, a, b)
-    m, n, k = (math.prod(sizes[c] for c in group) for group in (rows, columns, summed))
     library = lowering.on_device is not None and accelerator.has_products() and m != 1 and n != 1
     if t in ("f16", "bf16") and not library:  # multiplied in float32 and rounded once, as eager does
         single = replace_dtype(val)
@@ -86,6 +89,26 @@ def lower_contraction(lowering, op, full, val):
     plan = Gemm(t, ta, tb, m, n, k, lda, ldb, maximum(n, 1), tuple((sizes[c], sa[c], sb[c], sc[c]) for c in batch))
     lowering.add(ExternCall("gemm", op._opname, [ra, rb], [buffer.name], plan))
     return lowering.in_memory(Region(buffer.name, shape, buffer.strides), val.dtype, buffer.strides, val.device)
+
+
+_SINGLE = ("f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8")
+
+
+def _single_products(lowering, left, right, out, sizes, a, b, val):
+    """A product whose sums have one term each, as loops that fuse with their neighbours. As in PyTorch and eager code, only products of float32 or
+    float64 matrices of several rows and columns have a negative zero (``keeps_zeros``)."""
+    t, shape = short(val.dtype), tuple(sizes[c] for c in out)
+    wide = "f32" if t in ("f16", "bf16") else t
+    keeps = t[0] in "iu" or keeps_zeros(val.dtype.np, shape)
+    values = lowering.values
+
+    def element(coords):
+        at = dict(zip(out, coords))
+        x, y = (values.cast(o.at(tuple(at.get(c, 0) for c in letters)), wide) for o, letters in ((a, left), (b, right)))
+        made = values.make("mul", (x, y), wide)
+        return values.cast(made if keeps else values.make("add", (made, values.const(0.0, wide)), wide), t)
+
+    return lowering.lazy(shape, val.dtype, element, strides=dense_strides(shape), device=val.device)
 
 
 def _matrix(lowering, x, letters, row, column):

@@ -94,6 +94,8 @@ def _added(self, product, a, b, beta, alpha):
         self, a, b = widened(self), widened(a), widened(b)
     # An empty sum is zero whatever it is multiplied by: nan too.
     out = scaled(product(a, b), alpha if a.shape[-1] != 0 else 1)
+    if a.dtype is not kind and a.shape[-1] == 1:
+        out = aten.add.Tensor(out, 0.0)  # in 16 bits a sum begins with 0, whatever matrices of float32 do
     check_expands(self.shape, out.shape)
     if beta != 0:
         out = aten.add.Tensor(out, scaled(self, beta))  # in the product's order in memory
