@@ -5,6 +5,7 @@ import cmath
 import numpy as np
 import pytest
 
+import flambeau as torch
 from flambeau.testing.loops import check
 
 R = np.random.RandomState(3)
@@ -291,3 +292,29 @@ def test_pythons_complex_numbers_answer_before_float64(f, dtype):
 
 def test_complex_numbers_of_float64_are_native():
     check(divided_from_the_left, np.arange(1.0, 3000.0))
+
+
+def exponentials(z, out):
+    for k in range(60):
+        out[:] = np.exp(z)
+        out[k] = np.exp(z[k] * 1.0)
+
+
+@pytest.mark.parametrize("re", [0.0, -0.0, 1.5, 800.0, -np.inf, np.inf, np.nan])
+@pytest.mark.parametrize("dtype", ["complex128", "complex64"])
+def test_exponentials_are_those_of_the_library(re, dtype):
+    """Also those of imaginary numbers, of which only sine and cosine are asked: to the last bit."""
+    r = np.random.default_rng(1)
+    ends = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e300, np.pi, 2.2250738585072014e-308, 1e-320]
+    z = np.empty(500 + len(ends), dtype)
+    with np.errstate(all="ignore"):
+        z.real, z.imag = re, np.concatenate([r.standard_normal(250) * 10, 10 ** r.uniform(-40, 30, 250), ends])
+        got, want = np.empty_like(z), np.empty_like(z)
+        torch.compile(exponentials)(z, got)
+        exponentials(z, want)
+    if dtype == "complex128":
+        np.testing.assert_array_equal(got, want)
+        whole = ~np.isnan(want)
+        assert (np.signbit(got.imag[whole]) == np.signbit(want.imag[whole])).all()
+    else:
+        np.testing.assert_allclose(got, want, rtol=1e-6)

@@ -235,9 +235,31 @@ def by_libm(name: str):
     return call
 
 
-MATH = {
-    uf: by_libm(name)
-    for uf, name in ((np.exp, "cexp"), (np.sqrt, "csqrt"), (np.log, "clog"), (np.sin, "csin"), (np.cos, "ccos"))
+def exp(e: Emitter, s: Scalar, result: np.dtype) -> Operand:
+    """C's function. Of an imaginary number it is the cosine and the sine, which ``cexp`` takes from the same library: they are multiplied by 1."""
+    if e.noting:
+        return _EXP(e, s, result)
+    v = s.v if s.dtype == C128 else width(e, s.v, C128)
+    re, im = parts(e, v)
+    turning, other, on = e.new_label(), e.new_label(), e.new_label()
+    e.branch(e.cmp("oeq", re, 0.0), turning, other)
+    e.label(turning)
+    for name in ("cos", "sin"):
+        e.set(f"@exp.{name}", llvm.DOUBLE, e.intrinsic(name, im))
+    e.jump(on)
+    e.label(other)
+    whole = parts(e, _EXP(e, Scalar(C128, False, v), C128))
+    for name, x in zip(("cos", "sin"), whole):
+        e.set(f"@exp.{name}", llvm.DOUBLE, x)
+    e.jump(on)
+    e.label(on)
+    out = made(e, *(e.get(f"@exp.{name}", llvm.DOUBLE) for name in ("cos", "sin")))
+    return out if result == C128 else width(e, out, result)
+
+
+_EXP = by_libm("cexp")
+MATH = {np.exp: exp} | {
+    uf: by_libm(name) for uf, name in ((np.sqrt, "csqrt"), (np.log, "clog"), (np.sin, "csin"), (np.cos, "ccos"))
 }
 """ufunc -> function(emitter, complex number, dtype of the result)"""
 
