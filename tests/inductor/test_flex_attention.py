@@ -144,6 +144,29 @@ def test_second_derivative():
         torch.testing.assert_close(x, y, rtol=1e-8, atol=1e-8)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_second_derivative_by_blocks(dynamic):
+    size = (1, 4, 2, 516, 520, 4)  # as many pairs as blocks are worth
+    slope = torch.rand(4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, 516, 520)
+
+    def f(q, k, v):
+        def change(s, b, h, i, j):
+            return s + slope[h] * (i - j) * 0.01
+
+        return flex_attention(q, k, v, change, mask, enable_gqa=True)
+
+    q, k, v, g = operands(size, torch.float64)
+    found = []
+    for run in (torch.compile(f, fullgraph=True, dynamic=dynamic), f):
+        inputs = [x.detach().requires_grad_() for x in (q, k, v)] + [slope]
+        out = run(*inputs[:3])
+        first = torch.autograd.grad(out, inputs, g.clone().requires_grad_(), create_graph=True)
+        found.append([*first, *torch.autograd.grad(sum(x.sin().sum() for x in first), inputs)])
+    for x, y in zip(*found, strict=True):
+        torch.testing.assert_close(x, y, rtol=1e-9, atol=1e-9)
+
+
 def sweep(every: int = 1) -> None:
     for i, size in enumerate(SIZES):
         for j, mod in enumerate(MODS):

@@ -98,7 +98,7 @@ def compile_flat(
         if joint:  # inputs require gradients and no output carries one: what runs the graph must not record either
             run = _autograd.no_grad()(run)
     else:
-        run = _compile_joint(traced, *parts, ways, compilers)
+        run = _compile_joint(traced, *parts, ways, compilers, fn)
     call = wrap(traced, run, lifted, len(inputs), lambda *args: tuple(fn(*lifted, *args)))
     if call is not run:
         call.untouched_at_errors = untouched
@@ -202,7 +202,9 @@ def _no_outputs(*args):
     return ()
 
 
-def _compile_joint(traced, fw: GraphPart, bw: GraphPart, ways: Ways, compilers: Compilers) -> Callable:
+def _compile_joint(
+    traced, fw: GraphPart, bw: GraphPart, ways: Ways, compilers: Compilers, plainly: Callable
+) -> Callable:
     for streams, what, part in ((_FORWARD, "forward graph", fw), (_BACKWARD, "backward graph", bw)):
         for stream in streams:
             _log(stream, what, part)
@@ -218,7 +220,7 @@ def _compile_joint(traced, fw: GraphPart, bw: GraphPart, ways: Ways, compilers: 
     orders = getattr(getattr(made, "info", None), "orders", {})
     bw.facts.orders = {k - traced.num_forward: order for k, order in orders.items()}
     forward, backward = plain_callable(made), consuming_callable(bw.compile(compilers.bw))
-    return Plan(traced, ways, forward, backward, recompile)
+    return Plan(traced, ways, forward, backward, recompile, plainly)
 
 
 def _example_inputs(gm: GraphModule) -> list[Any]:

@@ -31,6 +31,7 @@ from ..fake import FakeTensorMode
 from ..fx import GraphModule
 from ..proxy import find_fake_mode
 from ..proxy.encoding import Decoder, Encoder, NotEncodable
+from ..proxy.tape import OffTape
 from .compiled_function import Ways
 from .facts import Computed, Constant, InputAlias, InputView, Number, OutputView, Traced
 from .settings import config
@@ -147,7 +148,9 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None
             raise NotEncodable("tracing made checks that a graph has by itself")
         entry = {
             "graphs": [enc.graph(gm) for gm in graphs],
-            "gradient": enc.graph(traced.gradient) if isinstance(traced.gradient, GraphModule) else traced.gradient,
+            "gradient": traced.gradient.name
+            if isinstance(traced.gradient, OffTape)
+            else traced.gradient and enc.graph(traced.gradient),
             "inputs": [enc.value(t) for t in traced.fake_inputs],
             "outputs": [_encode_fact(o, enc) for o in traced.outputs],
             "reshaped": [(i, _encode_fact(v, enc)) for i, v in traced.reshaped],
@@ -217,7 +220,7 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
         kept=[Kept(*row) for row in kept],
     )
     if isinstance(entry["gradient"], str):
-        traced.gradient = entry["gradient"]
+        traced.gradient = OffTape[entry["gradient"]]
     elif entry["gradient"]:
         traced.load_gradient = lambda rows=entry["gradient"]: dec.graph(rows)
     ways = entry["ways"] and Ways.read(entry["ways"])

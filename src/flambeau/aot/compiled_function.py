@@ -22,7 +22,8 @@ from ..core.dispatch import wrapped
 from ..core.operator import namespace
 from ..fx import GraphModule
 from ..fx.targets import kind_of
-from .facts import Traced
+from ..proxy.tape import OffTape
+from .facts import Computed, Traced
 from .partitioners import extract_graph
 from .versions import Kept, Versions, versions_of
 
@@ -272,10 +273,12 @@ def _order(tangent) -> MemoryFormat:
 
 class Plan:
     """What all calls of one compiled graph share. ``backward(values)`` may empty the list. ``recompile(fn)`` compiles a function that is
-    differentiated again."""
+    differentiated again. ``plainly(*inputs)``: the results operator by operator."""
 
-    def __init__(self, traced: Traced, ways: Ways, forward: Callable, backward: Callable, recompile: Callable):
-        self.ways = ways
+    def __init__(
+        self, traced: Traced, ways: Ways, forward: Callable, backward: Callable, recompile: Callable, plainly: Callable
+    ):
+        self.ways, self.plainly = ways, plainly
         self.grad_at_entry = _autograd.is_grad_enabled()
         self.traced, self.forward, self.backward, self._recompile = traced, forward, backward, recompile
         self.once_only = bool(traced.random or traced.mutated)  # the inputs can't tell again what was computed
@@ -300,12 +303,13 @@ class Plan:
     def gradient(self) -> Callable:
         """The gradients as a function of inputs and tangents, operator by operator."""
         if self._gradient is None:
-            self._gradient = _gradient_function(self.traced)
+            self._gradient = _gradient_function(self.traced, self.plainly)
         return self._gradient
 
     def differentiable_backward(self) -> Callable:
         if self._second is None:
-            self._second = self._recompile(self.gradient())
+            gradient = self.gradient()
+            self._second = self._recompile(gradient) if isinstance(gradient, GraphModule) else gradient
         return self._second
 
     def __call__(self, *inputs):
@@ -325,8 +329,8 @@ class Plan:
         return tuple(outputs)
 
 
-def _gradient_function(traced: Traced) -> Callable[..., list[Any]]:
-    """The gradients as a function of inputs and tangents: a module that autograd can run through."""
+def _gradient_function(traced: Traced, plainly: Callable) -> Callable[..., list[Any]]:
+    """The gradients as a function of inputs and tangents that autograd can run through: a module, or a function that is by the tape."""
     if traced.random:
         raise RuntimeError(
             "a second derivative through a compiled graph that draws random numbers is not supported: the draws "
@@ -338,11 +342,44 @@ def _gradient_function(traced: Traced) -> Callable[..., list[Any]]:
             "supported: their former contents are gone. Clone them first, or run this part eagerly."
         )
     gradient = traced.gradient_module()
-    if isinstance(gradient, str):
-        raise RuntimeError(gradient)
+    if gradient is OffTape.FUNCTION:
+        return _by_the_tape(traced, plainly)
+    if gradient is OffTape.WRITTEN:
+        raise RuntimeError(
+            "a second derivative through a compiled graph that writes to a tensor with a history through `.data` or under no_grad is not "
+            "supported: autograd knows nothing of the write. Make a new tensor instead, or run this part eagerly."
+        )
     if gradient is not None:
         return gradient
     graph = traced.graph_module().graph
     inputs = [n for n in graph.nodes if n.op == "placeholder"]
     outputs = list(graph.output_node().args[0])[traced.num_forward :]
     return GraphModule(traced.graph_module(), extract_graph(graph, inputs, outputs, "the gradient"))
+
+
+def _by_the_tape(traced: Traced, plainly: Callable) -> Callable[..., list[Any]]:
+    """The gradients of a graph that has only the results of what an autograd.Function computes: all of it runs once more, operator by operator,
+    so that the tape has the Function's own backward."""
+    places = {o.index: i for i, o in enumerate(traced.outputs) if isinstance(o, Computed)}
+    if not places.keys() >= set(traced.tangent_of):
+        raise RuntimeError(
+            "a second derivative through a compiled graph is not supported where the gradient depends on what an autograd.Function computed and "
+            "the graph returns views. Run this part eagerly (torch.compiler.disable)."
+        )
+
+    def gradient(*given):
+        inputs, tangents = given[: len(traced.fake_inputs)], given[len(traced.fake_inputs) :]
+        asked = [k for k, t in enumerate(inputs) if isinstance(t, _C.TensorBase) and t.requires_grad]
+        differentiated = _autograd.is_grad_enabled()
+        with _autograd.enable_grad():
+            results = plainly(*inputs)
+            ends = [results[places[k]] for k in traced.tangent_of]
+            found = _autograd.grad(
+                ends, [inputs[k] for k in asked], tangents, create_graph=differentiated, allow_unused=True
+            )
+        grads: list[Any] = [None] * len(inputs)
+        for k, g in zip(asked, found, strict=True):
+            grads[k] = g
+        return grads
+
+    return gradient

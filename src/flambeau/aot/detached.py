@@ -16,22 +16,15 @@ __all__ = ["with_detached"]
 _DETACH = namespace("aten").detach.default
 
 
-def with_detached(graph: Graph, num_forward: int) -> Graph | str | None:
-    """The gradients of a joint graph as a graph of its own, detached where the tape ended; why there is none; None where the tape ends nowhere on
-    their way."""
+def with_detached(graph: Graph, num_forward: int) -> Graph | OffTape | None:
+    """The gradients of a joint graph as a graph of its own, detached where the tape ended; how it ended where that gives none; None where it ends
+    nowhere on their way."""
     inputs = [n for n in graph.nodes if n.op == "placeholder"]
     gradients = list(graph.output_node().args[0])[num_forward:]
     ends = _tape_ends(gradients)
-    if OffTape.WRITTEN in ends:
-        return (
-            "a second derivative through a compiled graph that writes to a tensor with a history through `.data` or under no_grad is not "
-            "supported: autograd knows nothing of the write. Make a new tensor instead, or run this part eagerly."
-        )
-    if OffTape.FUNCTION in ends:
-        return (
-            "a second derivative through a compiled graph is not supported where the gradient depends on what an autograd.Function computed: its "
-            "backward is no part of the graph. Run this part eagerly (torch.compiler.disable)."
-        )
+    for end in (OffTape.WRITTEN, OffTape.FUNCTION):
+        if end in ends:
+            return end
     if not ends:
         return None
     new = extract_graph(graph, inputs, gradients, "the gradient")

@@ -11,6 +11,7 @@ from ..base.records import made_by, slotted
 from ..base.relations import evaluate
 from ..base.symint import NUMBERS
 from ..fx import GraphModule
+from ..proxy.tape import OffTape
 from .versions import Kept
 
 __all__ = ["Computed", "Constant", "InputAlias", "InputView", "Number", "OutputView", "Traced", "sizes_in"]
@@ -135,8 +136,8 @@ class Traced:
     once_differentiable: bool = False
     # What the tape keeps of the caller's tensors: for each of ``tangent_of``.
     kept: list[Kept] = made_by(list)
-    # The gradients alone as a second derivative sees them, where that isn't what ``gm`` computes, or why there is none: see ``aot/detached.py``.
-    gradient: GraphModule | str | None = None
+    # The gradients alone as a second derivative sees them, where that isn't what ``gm`` computes, or how the tape ended: see ``aot/detached.py``.
+    gradient: GraphModule | OffTape | None = None
     # Make ``gm`` and ``gradient`` where they were left on disk.
     load: Any = None
     load_gradient: Any = None
@@ -146,7 +147,7 @@ class Traced:
             self.gm = self.load()
         return self.gm
 
-    def gradient_module(self) -> GraphModule | str | None:
+    def gradient_module(self) -> GraphModule | OffTape | None:
         if self.gradient is None and self.load_gradient is not None:
             self.gradient = self.load_gradient()
         return self.gradient
