@@ -1,33 +1,25 @@
-"""Schedules in cycles, in sequence, and by a measured quantity."""
+"""Schedules in cycles, and by a polynomial."""
 
 from __future__ import annotations
 
 import math
-import warnings
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from typing import SupportsFloat
 
 from flambeau.base.public import public_in
 from flambeau.optim.optimizer import Optimizer
 from flambeau.optim.schedule import (
-    _EPOCH_WARNING,
     LRScheduler,
     _attributes,
     _per_group,
     _set_attributes,
-    rates_of,
     set_rate,
 )
 
 __all__ = [
-    "ChainedScheduler",
     "CosineAnnealingWarmRestarts",
     "CyclicLR",
     "OneCycleLR",
     "PolynomialLR",
-    "ReduceLROnPlateau",
-    "SequentialLR",
 ]
 
 
@@ -271,177 +263,3 @@ class OneCycleLR(LRScheduler):
                     break
                 start = end
         return out
-
-
-@public_in("optim.lr_scheduler")
-class SequentialLR(LRScheduler):
-    """Schedulers one after the other, changing at the milestones."""
-
-    def __init__(self, optimizer: Optimizer, schedulers: list, milestones: list[int], last_epoch: int = -1) -> None:
-        if len(schedulers) < 1:
-            raise ValueError(f"{type(self).__name__} expects at least one scheduler, but got no scheduler.")
-        self._check(schedulers, optimizer)
-        if len(milestones) != len(schedulers) - 1:
-            raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone points, but got number of "
-                f"schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}"
-            )
-        self._schedulers, self._milestones, self.last_epoch, self.optimizer = (
-            schedulers,
-            milestones,
-            last_epoch + 1,
-            optimizer,
-        )
-        for group in optimizer.param_groups:
-            set_rate(group, group["initial_lr"])
-        self._undo(self)  # as if none of them had begun
-        first = schedulers[sum(m <= 0 for m in milestones)]
-        first._initial_step()
-        self._last_lr = first.get_last_lr()
-
-    def _check(self, schedulers: Sequence, optimizer: Optimizer) -> None:
-        """TypeError or ValueError for what is no scheduler, needs more than ``step()``, or has another optimizer."""
-        name = type(self).__name__
-        for k, s in enumerate(schedulers):
-            if not hasattr(s, "optimizer"):
-                raise TypeError(f"{name} at index {k} should have `optimizer` as its attribute.")
-            if isinstance(s, ReduceLROnPlateau):
-                raise ValueError(
-                    f"{name} does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs to be specified when calling "
-                    f"`step`, but got one at index {k} in the given schedulers sequence."
-                )
-            if s.optimizer is not optimizer:
-                raise ValueError(
-                    f"{name} expects all schedulers to belong to the same optimizer, but got scheduler {type(s).__name__} at index {k} has "
-                    f"{s.optimizer}, which is different from {optimizer}."
-                )
-
-    def _undo(self, scheduler) -> None:
-        for s in getattr(scheduler, "_schedulers", ()):
-            self._undo(s)
-        if not hasattr(scheduler, "_schedulers"):
-            scheduler.last_epoch -= 1
-
-    def step(self) -> None:  # type: ignore[override]
-        self.last_epoch += 1
-        k = bisect_right(self._milestones, self.last_epoch)
-        scheduler = self._schedulers[k]
-        if k > 0 and self._milestones[k - 1] == self.last_epoch:
-            scheduler._update_lr(0)
-        else:
-            scheduler.step()
-        self._last_lr = scheduler.get_last_lr()
-
-    def state_dict(self) -> dict:
-        out = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_schedulers")}
-        return {**out, "_schedulers": [s.state_dict() for s in self._schedulers]}
-
-    def load_state_dict(self, state_dict: dict) -> None:
-        parts = state_dict["_schedulers"]
-        self.__dict__.update({k: v for k, v in state_dict.items() if k != "_schedulers"})
-        for s, part in zip(self._schedulers, parts):
-            s.load_state_dict(part)
-
-
-@public_in("optim.lr_scheduler")
-class ChainedScheduler(LRScheduler):
-    """Several schedulers that act on the rate at once."""
-
-    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
-        schedulers = list(schedulers)
-        if not schedulers:
-            raise ValueError(
-                f"{type(self).__name__} expects at least one scheduler to be chained, but got no scheduler."
-            )
-        optimizer = optimizer or schedulers[0].optimizer
-        self._check(schedulers, optimizer)
-        self._schedulers, self.optimizer = schedulers, optimizer
-        self._last_lr = rates_of(optimizer)
-
-    def step(self) -> None:  # type: ignore[override]
-        for s in self._schedulers:
-            s.step()
-        self._last_lr = rates_of(self.optimizer)
-
-    _check, state_dict, load_state_dict = SequentialLR._check, SequentialLR.state_dict, SequentialLR.load_state_dict
-
-
-@public_in("optim.lr_scheduler")
-class ReduceLROnPlateau(LRScheduler):
-    """The rate falls by ``factor`` when ``step(metric)`` hasn't improved for ``patience`` epochs."""
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        mode: str = "min",
-        factor: float = 0.1,
-        patience: int = 10,
-        threshold: float = 1e-4,
-        threshold_mode: str = "rel",
-        cooldown: int = 0,
-        min_lr: float | Sequence[float] = 0,
-        eps: float = 1e-8,
-    ) -> None:
-        if factor >= 1.0:
-            raise ValueError("Factor should be < 1.0.")
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
-        if mode not in ("min", "max"):
-            raise ValueError("mode " + mode + " is unknown!")
-        if threshold_mode not in ("rel", "abs"):
-            raise ValueError("threshold mode " + threshold_mode + " is unknown!")
-        self.factor, self.optimizer, self.patience, self.cooldown, self.eps = factor, optimizer, patience, cooldown, eps
-        self.default_min_lr = None if isinstance(min_lr, list | tuple) else min_lr
-        self.min_lrs = _per_group(min_lr, optimizer, "min_lrs", "expected {groups} {name}, got {own}")
-        self.mode, self.threshold, self.threshold_mode, self.last_epoch = mode, threshold, threshold_mode, 0
-        self._last_lr = rates_of(optimizer)
-        self.mode_worse = math.inf if mode == "min" else -math.inf
-        self._reset()
-
-    def _reset(self) -> None:
-        self.best = self.mode_worse
-        self.cooldown_counter = self.num_bad_epochs = 0
-
-    @property
-    def in_cooldown(self) -> bool:
-        return self.cooldown_counter > 0
-
-    def is_better(self, a: float, best: float) -> bool:
-        sign = 1 if self.mode == "min" else -1
-        if self.threshold_mode == "rel":
-            return sign * a < sign * best * (1 - sign * self.threshold if sign > 0 else 1 + self.threshold)
-        return sign * a < sign * best - self.threshold
-
-    def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]
-        current = float(metrics)
-        if epoch is not None:
-            warnings.warn(_EPOCH_WARNING, UserWarning, stacklevel=2)
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        if self.is_better(current, self.best):
-            self.best, self.num_bad_epochs = current, 0
-        else:
-            self.num_bad_epochs += 1
-        if self.in_cooldown:
-            self.cooldown_counter -= 1
-            self.num_bad_epochs = 0
-        if self.num_bad_epochs > self.patience:
-            self._check_groups()
-            for group, least in zip(self.optimizer.param_groups, self.min_lrs):
-                new = max(float(group["lr"]) * self.factor, least)
-                if float(group["lr"]) - new > self.eps:
-                    set_rate(group, new)
-            self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = rates_of(self.optimizer)
-
-    def _check_groups(self) -> None:
-        """A bound for each group, also for those that the optimizer got later."""
-        groups = len(self.optimizer.param_groups)
-        if groups == len(self.min_lrs):
-            return
-        if self.default_min_lr is None:
-            raise RuntimeError(
-                f"The number of param groups in the `optimizer` ({groups}) differs from when `ReduceLROnPlateau` was initialized "
-                f"({len(self.min_lrs)}), usually due to a new param group being added to the optimizer. Please modify the `min_lrs` field to "
-                "match the length of the `optimizer` param groups."
-            )
-        self.min_lrs = [self.default_min_lr] * groups

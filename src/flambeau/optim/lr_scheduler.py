@@ -1,4 +1,5 @@
-"""Schedules of the learning rate in closed forms; with those of ``cyclic.py`` they are ``torch.optim.lr_scheduler``.
+"""Schedules of the learning rate in closed forms; with those of ``cyclic.py``, ``sequences.py`` and ``plateau.py`` they are
+``torch.optim.lr_scheduler``.
 
 Programs look through this module's namespace for schedules, so it holds all of them.
 """
@@ -9,17 +10,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from flambeau.optim.cyclic import (
-    ChainedScheduler,
-    CosineAnnealingWarmRestarts,
-    CyclicLR,
-    OneCycleLR,
-    PolynomialLR,
-    ReduceLROnPlateau,
-    SequentialLR,
-)
+from flambeau.optim.cyclic import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR, PolynomialLR
 from flambeau.optim.optimizer import Optimizer
+from flambeau.optim.plateau import ReduceLROnPlateau
 from flambeau.optim.schedule import LRScheduler, _attributes, _per_group, _set_attributes
+from flambeau.optim.sequences import ChainedScheduler, SequentialLR
 
 __all__ = [
     "ChainedScheduler",
