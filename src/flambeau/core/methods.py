@@ -7,7 +7,7 @@ import weakref
 import numpy as np
 
 from .. import _C
-from ..base import accelerator, shapes
+from ..base import accelerator, dtypes, shapes
 from ..base.device import as_device
 from ..base.dtypes import DType
 from . import pickling as _pickling  # noqa: F401  (how functions are pickled)
@@ -185,9 +185,10 @@ def map2_(self, x, y, callable):
 
 
 def _take_over(self, other):
-    """Make ``self`` the view of memory that ``other`` is; autograd doesn't see it."""
+    """Make ``self`` the view of memory that ``other`` is; autograd counts a write."""
     _C.take_place(self, other)
     self._autograd = None
+    self._bump_version()
     return self
 
 
@@ -202,35 +203,52 @@ def _plain(self, name: str):
 
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Make ``self`` look at the memory of ``source`` (a tensor or a storage); empty without one."""
+    if source is None:
+        return aten.set_.default(self)
+    place = () if size is None else (storage_offset, list(size), [] if stride is None else list(stride))
+    if isinstance(source, _C.TensorBase):
+        return (aten.set_.source_Tensor_storage_offset if place else aten.set_.source_Tensor)(self, source, *place)
+    storage = getattr(source, "_untyped_storage", source)
+    if not isinstance(storage, _C.UntypedStorage):
+        raise TypeError(
+            f"set_() received an invalid combination of arguments - got ({type(source).__name__}), but expected a Tensor or a Storage"
+        )
+    return (aten.set_.source_Storage_storage_offset if place else aten.set_.source_Storage)(self, storage, *place)
+
+
+def check_source(self, source) -> None:
+    """RuntimeError unless ``self`` may have the memory of the tensor ``source``."""
+    if source._has_data is not self._has_data and is_described(source) is not is_described(self):
+        raise RuntimeError(
+            f"set_: a {type(self).__name__} can't take the memory of a {type(source).__name__}: one of them has no data"
+        )
+    if source.dtype is not self.dtype:
+        raise RuntimeError(
+            f"Could not set tensor of type {dtypes.c_name(source.dtype)} to a tensor of type {dtypes.c_name(self.dtype)}"
+        )
+
+
+def take_memory(self, source=None, storage_offset=0, size=None, stride=None):
+    """:func:`set_` itself, behind the names of the operator's overloads."""
     if source is self and size is None and not (self._requires_grad and self.is_leaf):
         return self
     _plain(self, "set_")
     given = isinstance(source, _C.TensorBase)
-    if given and source._has_data is not self._has_data and is_described(source) is not is_described(self):
-        raise RuntimeError(
-            f"set_: a {type(self).__name__} can't take the memory of a {type(source).__name__}: one of them has no data"
-        )
+    if given:
+        check_source(self, source)
+    if storage_offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {storage_offset}")
     tell_resized(self, "set_")
     if source is None:
         return _take_over(self, self.new_empty(0))
     if given:
-        if source.dtype is not self.dtype:
-            raise RuntimeError(f"set_: expected a tensor of dtype {self.dtype}, got {source.dtype}")
-        if size is None:
-            return _take_over(self, source)
-        flat, storage = source, source._storage
-    else:
-        storage = getattr(source, "_untyped_storage", source)
-        if not isinstance(storage, _C.UntypedStorage):
-            raise TypeError(
-                f"set_() received an invalid combination of arguments - got ({type(source).__name__}), but expected a Tensor or a Storage"
-            )
-        rows = _storage.span(storage) // self.dtype.itemsize
-        flat = None if is_described(self) else rebuild.make(storage, self.dtype, 0, (rows,), (1,))
-        size = (rows - storage_offset,) if size is None else size
-    stride = shapes.contiguous_strides(tuple(size)) if stride is None else stride
+        return _take_over(self, source)
+    rows = _storage.span(source) // self.dtype.itemsize
+    size = (rows,) if size is None else size
+    stride = stride or shapes.contiguous_strides(tuple(size))
     if is_described(self):
-        return _take_over(self, described_at(self, storage, size, stride, storage_offset))
+        return _take_over(self, described_at(self, source, size, stride, storage_offset))
+    flat = rebuild.make(source, self.dtype, 0, (rows,), (1,))
     return _take_over(self, aten.as_strided(flat.detach(), size, stride, storage_offset))
 
 

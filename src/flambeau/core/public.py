@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _C
 from ..base.errors import AllocationError
-from ..base.memory_format import contiguous_format, format_strides, preserve_format, suggested_format
+from ..base.memory_format import contiguous_format, format_strides, preserve_format
 from ..base.symint import SymInt, is_symbolic
 from .device_memory import described_at, is_described, on_device, resized_on_device
 from .modes import tell_resized
@@ -172,6 +172,11 @@ def resize_(self, *sizes, memory_format=None):
     wrong = next((n for n in size if not isinstance(n, int | SymInt) or isinstance(n, bool)), None)
     if wrong is not None:
         raise TypeError(f"resize_(): argument 'size' (position 1) must be tuple of ints, not {type(wrong).__name__}")
+    return aten.resize_.default(self, list(size), memory_format=memory_format)
+
+
+def resize(self, size: tuple, memory_format):
+    """:func:`resize_` itself, behind the operator's name."""
     if self._requires_grad:
         raise RuntimeError("cannot resize variables that require grad")
     placed = on_device(self)
@@ -215,9 +220,7 @@ def resize_as_(self, the_template, *, memory_format=None):
         raise TypeError(
             f"resize_as_(): argument 'the_template' (position 1) must be Tensor, not {type(the_template).__name__}"
         )
-    if memory_format is preserve_format:
-        memory_format = suggested_format(the_template._shape, the_template._strides)
-    return resize_(self, tuple(the_template._shape), memory_format=memory_format)
+    return aten.resize_as_.default(self, the_template, memory_format=memory_format)
 
 
 def _chalf(self, memory_format=None):

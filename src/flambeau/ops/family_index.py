@@ -234,6 +234,9 @@ special_logsumexp std std_mean trace var_mean
     "shapes.inplace_views": """
 as_strided_ squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_
 """,
+    "shapes.resizing": """
+resize_ resize_as_ set_
+""",
     "shapes.splitting": """
 dsplit hsplit vsplit
 """,

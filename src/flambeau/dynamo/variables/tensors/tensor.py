@@ -83,6 +83,7 @@ NOT_TRACED_ATTRS = frozenset(
     }
 )
 VALUE, SHAPE, TEXT = (f"The {what} depends on tensor data." for what in ("value", "shape of the result", "text"))
+RESIZED = "It changes the size of this very tensor."
 NOT_TRACED_METHODS = {
     "register_hook": "Hooks belong to the tensor of one call.",
     "register_post_accumulate_grad_hook": "Hooks belong to the tensor of one call.",
@@ -98,6 +99,9 @@ NOT_TRACED_METHODS = {
     "untyped_storage": "The storage belongs to the tensor of one call.",
     "__deepcopy__": "A copy of this very tensor, with its attributes.",
     "share_memory_": "It changes where the memory lives.",
+    "resize_": RESIZED,
+    "resize_as_": RESIZED,
+    "set_": "It gives this very tensor other memory.",
     "nonzero": SHAPE,
     "unique": SHAPE,
     "masked_select": SHAPE,
@@ -351,6 +355,14 @@ class TensorMethodVariable(MethodOf):
     def python_type(self):
         return types.MethodType
 
+    def keeps_size(self, args, kwargs) -> bool:
+        """Whether a call of ``resize_`` changes nothing."""
+        if self.name != "resize_" or kwargs or not all(a.can_constant() for a in args):
+            return False
+        sizes = [a.as_constant() for a in args]
+        size = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+        return not self.owner.val.requires_grad and tuple(size) == tuple(self.owner.val.shape)
+
     def call(self, tx, args, kwargs):
         if self.name in gradient_hooks.METHODS and type(self.owner) is TensorVariable:
             handle = gradient_hooks.register(tx, self.owner, self.name, args, kwargs)
@@ -361,6 +373,8 @@ class TensorMethodVariable(MethodOf):
         if self.name == "item" and not args and not kwargs and DroppedNumber.serves(tx, self.owner):
             return DroppedNumber()
         why = NOT_TRACED_METHODS.get(self.name)
+        if why is RESIZED and self.keeps_size(args, kwargs):
+            return self.owner
         if why and not tx.output.shapes.data_symbols(self.name):
             unsupported(
                 "tensor-method",
