@@ -211,3 +211,53 @@ def test_flags_are_iterated_in_one_graph():
 
     out, names = torch.compile(f, backend="eager", fullgraph=True)(torch.zeros(2))
     assert out.tolist() == [3, 3] and names == ["A", "B"]
+
+
+MADE = {
+    "names in a text": lambda: enum.Enum("Made", "RED GREEN"),
+    "names in a list": lambda: enum.IntEnum("Made", ["RED", "GREEN"], start=5),
+    "a dict": lambda: enum.Enum("Made", {"RED": 10, "GREEN": "g"}),
+    "pairs": lambda: enum.Enum("Made", [("RED", 3), ("GREEN", 4)], module="elsewhere"),
+    "flags": lambda: enum.Flag("Made", "RED GREEN"),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_made_by_a_call(name):
+    make = MADE[name]
+
+    def f(x):
+        made = make()
+        number = made.RED.value * len(made) + (made["GREEN"] is made.GREEN)
+        return x * number, made, made.RED, [made.GREEN]
+
+    compiled = torch.compile(f, backend="eager", fullgraph=True)
+    x = torch.ones(2)
+    calls = [compiled(x), compiled(x)]
+    for y, made, red, (green,) in calls:
+        assert torch.equal(y, f(x)[0]) and red is made.RED and green is made.GREEN
+        assert repr(made) == repr(make()) and [(m.name, m.value) for m in made] == [(m.name, m.value) for m in make()]
+    assert calls[0][1] is not calls[1][1]  # as each plain call has its own
+    assert calls[0][1].__module__ == ("elsewhere" if name == "pairs" else __name__)
+
+
+def test_made_by_a_call_and_combined_or_refused():
+    def combined(x):
+        made = enum.Flag("Made", "A B C")
+        return x * (made.A | made.C).value, made.A | made.B, made
+
+    _, both, made = torch.compile(combined, backend="eager", fullgraph=True)(torch.ones(1))
+    assert both is made.A | made.B
+
+    def twice(x):
+        return x, enum.Enum("Made", "RED RED")
+
+    with pytest.raises(TypeError, match="already defined"):
+        torch.compile(twice, backend="eager")(torch.ones(1))
+
+    def broken(x):
+        made = enum.Enum("Made", "RED GREEN")
+        torch._dynamo.graph_break()
+        return x * made.GREEN.value, made.RED
+
+    assert torch.compile(broken, backend="eager")(torch.ones(1))[0].item() == 2

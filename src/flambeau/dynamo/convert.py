@@ -460,7 +460,7 @@ class Compiler(_frame.Context):
             except TraceAgain:
                 restarts -= 1  # so often as there are lazy layers
             except (RestartAnalysis, SkipFrame) as e:
-                if output.objects.made_classes and not self.fullgraph:
+                if (output.objects.made_classes or output.objects.enumerations) and not self.fullgraph:
                     # Behind a break a class and its objects would have to be made in the program's order.
                     whole = False
                     break_at = reason = None

@@ -51,6 +51,7 @@ class Codegen:
     def __init__(self, code: types.CodeType, globals: dict[str, Any], graph=None):
         self.globals, self.graph = globals, graph
         self.made_classes: dict[int, Any] = {}  # by the ids of their stand-ins
+        self.enumerations: dict[int, Any] = {}  # made while tracing, by their ids
         self.cells = frozenset(code.co_cellvars)
         self.free = frozenset(code.co_freevars)
         self.counts: Counter[int] = Counter()
@@ -81,6 +82,12 @@ class Codegen:
     def load_const(self, value) -> None:
         if id(value) in self.made_classes:  # a stand-in: the class itself is made by this code
             self(self.made_classes[id(value)])
+            return
+        if id(value) in self.enumerations:
+            self(self.enumerations[id(value)])
+            return
+        if id(type(value)) in self.enumerations:
+            self.call_function(type(value), lambda: self.load_const(value._value_), 1)
             return
         self.emit("LOAD_CONST", value)
 

@@ -52,7 +52,7 @@ class Emission:
         if output.side_effects.drops_finalizers({id(o): o for o in output.objects.keep}, output.objects.by_id):
             raise SkipFrame("an object that has __del__ may be dropped from what existed before")
         cg = Codegen(output.code, output.globals, recorder.root)
-        cg.made_classes = output.objects.made_classes
+        cg.made_classes, cg.enumerations = output.objects.made_classes, output.objects.enumerations
         cg.returning = returning
         final_grad = tensor_queries.grad_enabled()
         body = self._behind_the_graph(tx, cg, stack, local_names, tail)

@@ -36,6 +36,8 @@ class GraphRecorder:
         self.levels: list[Level] = []
         """Subgraphs being traced, outermost first."""
         self.had_subgraphs = False
+        self.handed_on: dict[Any, Any] = {}
+        """For nodes of a subgraph that is done (the forward of a Function) the inputs of the one being traced that stand for them."""
         self.subgraphs_of: Counter = Counter()
         """How many subgraphs of each kind there were."""
         self.attributes: dict[str, Any] = {}
@@ -172,6 +174,7 @@ class GraphRecorder:
         """The node in the graph being made that stands for ``node``, which may be one of a graph around it."""
         if node.graph is self.graph:
             return node
+        node = self.handed_on.get(node, node)
         graphs = [self.root, *(level.graph for level in self.levels)]
         if node.graph not in graphs:
             unsupported("subgraph-escape", ESCAPE)

@@ -26,6 +26,8 @@ class KnownObjects:
         """Tuples and frozensets among the constants of codes, by id: each is one object."""
         self.made_classes: dict[int, Variable] = {}
         """Made while tracing, by the ids of their stand-ins."""
+        self.enumerations: dict[int, Variable] = {}
+        """Those made while tracing, by their ids: captured code makes them anew, and has its own members."""
         self.stood_for: dict[int, Variable] = {}
         """By what stands for it in a stand-in."""
         self._constants: dict[str, dict[int, Any]] = {}
@@ -86,6 +88,7 @@ class KnownObjects:
         self.cells, self.literals = {}, {}
         self.by_id.clear()
         self.made_classes.clear()
+        self.enumerations.clear()
         self.stood_for.clear()
         self.keep.clear()  # a generator among it is closed when the program drops it
         self._by_name.clear()

@@ -8,6 +8,7 @@ of the backward's. A backward with side effects breaks the graph: it would run w
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 from flambeau import _C
@@ -22,7 +23,8 @@ from ..rules import trace_rules
 from ..rules.reflect import dict_of, name_of
 from ..tracing.wrapping import CLASS_WRAPPERS
 from ..variables.base import MethodOf, Variable
-from ..variables.containers.lists import TupleVariable
+from ..variables.containers.dicts import DictVariable
+from ..variables.containers.lists import ListVariable, TupleVariable
 from ..variables.objects.class_object import ClassVariable
 from ..variables.tensors.tensor import Opaque, TensorVariable, wrap_result
 from ..variables.values.constant import ConstantVariable
@@ -43,7 +45,7 @@ class ContextVariable(Variable):
     def __init__(self, needs_input_grad: tuple[bool, ...]):
         super().__init__()
         self.needs_input_grad = needs_input_grad
-        self.attributes: dict[str, Variable] = {}
+        self.namespace = DictVariable()  # its __dict__
         self.saved: list[Variable] = []
         self.saved_for_forward: list[Variable] = []
         self.marks: dict[str, list[Variable]] = {}
@@ -53,8 +55,10 @@ class ContextVariable(Variable):
         return Function
 
     def getattr(self, tx, name):
-        if name in self.attributes:
-            return self.attributes[name]
+        if name == "__dict__":
+            return self.namespace
+        if name in self.namespace.entries:
+            return self.namespace.entries[name][1]
         if name == "needs_input_grad":
             return tx.wrap_known(self.needs_input_grad)
         if name == "saved_tensors":
@@ -63,18 +67,23 @@ class ContextVariable(Variable):
             return TupleVariable(self.saved_for_forward)
         if name in self.MARKS:
             return MethodOf(self, name)
-        tx.raise_user(AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}"))
+        tx.raise_user(AttributeError(f"'{name_of(Function)}' object has no attribute {name!r}"))
 
     def hasattr(self, tx, name):
-        return name in self.attributes or name in (
+        return name in self.namespace.entries or name in (
             *self.MARKS,
+            "__dict__",
             "needs_input_grad",
             "saved_tensors",
             "saved_for_forward",
         )
 
     def setattr(self, tx, name, value):
-        self.attributes[name] = value
+        self.namespace.entries[name] = ConstantVariable(name), value
+
+    def delattr(self, tx, name):
+        if self.namespace.entries.pop(name, None) is None:
+            tx.raise_user(AttributeError(f"'{name_of(Function)}' object has no attribute {name!r}"))
 
     def call_method(self, tx, name, args, kwargs):
         if name in self.MARKS and name != "set_materialize_grads" and not all(map(is_tensor_or_none, args)):
@@ -205,9 +214,9 @@ class ForwardTrace:
                 self.cls.getattr(tx, "setup_context").call(tx, [shown, tx.make_tuple(given), out], {})
             else:
                 out = self.cls.getattr(tx, "forward").call(tx, [shown, *given], {})
-            attributes = [v for v in shown.attributes.values() if isinstance(v, TensorVariable)]
+            attributes = [t for _, v in shown.namespace.entries.values() for t in tensors_of(tx, v)]
             kept = [*shown.saved, *shown.saved_for_forward, *attributes]
-            self.shared = [v for v in kept if isinstance(v, TensorVariable)]
+            self.shared = list({id(v): v for v in kept if isinstance(v, TensorVariable)}.values())
             marked = [v for n in ("mark_dirty", "mark_non_differentiable") for v in shown.marks.get(n, ())]
             return tx.make_tuple([out, tx.make_tuple(self.shared), tx.make_tuple(marked)])
 
@@ -217,6 +226,19 @@ class ForwardTrace:
         self.marks = {"dirty": dirty, "materialize": shown.materialize}
         finish(ctx, shared, marked, self.marks)
         return out
+
+
+def tensors_of(tx, v: Variable) -> Iterator[TensorVariable]:
+    """The tensors that an attribute of ctx is or holds, in lists, tuples and dicts."""
+    v = v.unwrap()
+    if isinstance(v, TensorVariable):
+        yield v
+    elif isinstance(v, (ListVariable, TupleVariable)):
+        for x in v.elements:
+            yield from tensors_of(tx, x)
+    elif isinstance(v, DictVariable):
+        for _, x in v.pairs(tx):
+            yield from tensors_of(tx, x)
 
 
 def finish(ctx, shared, marked, marks) -> None:
@@ -264,10 +286,14 @@ class DerivativeTrace:
             kept = dict(zip(map(id, forward.shared), variables[at:]))
             ctx.saved = [kept.get(id(v), v) for v in self.saved()]
             ctx.saved_for_forward = [kept.get(id(v), v) for v in forward.ctx.saved_for_forward]
-            ctx.attributes = {n: kept.get(id(v), v) for n, v in forward.ctx.attributes.items()}
+            ctx.namespace.entries = {
+                k: (key, kept.get(id(v), v)) for k, (key, v) in forward.ctx.namespace.entries.items()
+            }
             given = iter(variables[:at])
             cts = [ConstantVariable(None) if g is None else next(given) for g in grads]
             mark = tx.side_effects.mark()
+            handed_on = tx.output.recorder.handed_on
+            handed_on.update((v.node, x.node) for v, x in zip(forward.shared, variables[at:], strict=True))
             out = self.cls.getattr(tx, self.name).call(tx, [ctx, *cts], {})
             if tx.side_effects.since(mark):
                 unsupported(
@@ -283,6 +309,8 @@ class DerivativeTrace:
             return trace_body(tx, run, inputs)
         finally:
             tensor_queries.set_grad_enabled(before)
+            for v in forward.shared:
+                tx.output.recorder.handed_on.pop(v.node, None)
 
 
 class BackwardTrace(DerivativeTrace):

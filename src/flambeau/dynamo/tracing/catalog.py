@@ -63,6 +63,7 @@ from ..variables.objects import builtin_subclass as builtin_subclass
 from ..variables.objects import class_object as class_object
 from ..variables.objects import class_statements as class_statements
 from ..variables.objects import context_variables as context_variables
+from ..variables.objects import enumerations as enumerations
 from ..variables.objects import identity as identity
 from ..variables.objects import instance as instance
 from ..variables.objects import namespaces as namespaces
