@@ -180,6 +180,7 @@ static void entry_free(Entry *e) {
     Py_XDECREF(e->fn);
     Py_XDECREF(e->direct.call);
     Py_XDECREF(e->direct.constant);
+    Py_XDECREF(e->direct.given);
     PyMem_Free(e);
 }
 static int cache_traverse(Cache *c, visitproc visit, void *arg) {
@@ -189,6 +190,7 @@ static int cache_traverse(Cache *c, visitproc visit, void *arg) {
         Py_VISIT(c->entries[i]->fn);
         Py_VISIT(c->entries[i]->direct.call);
         Py_VISIT(c->entries[i]->direct.constant);
+        Py_VISIT(c->entries[i]->direct.given);
     }
     Py_VISIT(c->dict);
     return 0;
@@ -223,18 +225,20 @@ static int read_direct(PyObject *o, PyCodeObject *code, Direct *d) {
         Py_XDECREF(x);
         if (PyErr_Occurred()) return -1;
     }
+    if (!(d->given = PyObject_GetAttrString(o, "given"))) return -1;
     PyObject *arguments = PyObject_GetAttrString(o, "arguments");
-    int fits = arguments && PyTuple_Check(arguments) && PyTuple_GET_SIZE(arguments) <= DIRECT_ARGUMENTS;
+    int fits = PyTuple_Check(d->given) && arguments && PyTuple_Check(arguments) &&
+        PyTuple_GET_SIZE(arguments) <= DIRECT_ARGUMENTS;
     d->n = fits ? (int)PyTuple_GET_SIZE(arguments) : 0;
     d->in_order = 1;
     for (int i = 0; i < d->n; i++) {
         d->arguments[i] = (int)PyLong_AsLong(PyTuple_GET_ITEM(arguments, i));
         d->in_order &= d->arguments[i] == i;
-        fits &= d->arguments[i] >= 0 && d->arguments[i] < held;
+        fits &= d->arguments[i] < held && -1 - d->arguments[i] < PyTuple_GET_SIZE(d->given);
     }
     Py_XDECREF(arguments);
     if (PyErr_Occurred()) return -1;
-    fits &= d->returns >= 0 && d->returns < RETURNS_COUNT && d->item >= 0 && d->lasti >= 0 &&
+    fits &= d->returns >= 0 && d->returns < RETURNS_COUNT && d->item >= 0 && d->lasti >= -1 &&
         (d->returns != RETURNS_ARGUMENT || d->item < held);
     if (!fits) return PyErr_SetString(PyExc_ValueError, "a call that doesn't fit the captured code"), -1;
     if (!(d->constant = PyObject_GetAttrString(o, "constant")) ||

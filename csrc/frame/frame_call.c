@@ -7,7 +7,7 @@
 
 static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
-_Thread_local TailCall *flb_handed, *flb_running;
+FLB_PER_THREAD TailCall *flb_handed, *flb_running;
 
 PyObject *flb_settle(PyObject *r) /* steals r */
 {
@@ -234,7 +234,7 @@ static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t
 
 static PyObject *watcher; /* watcher(callable, *args, **kwargs) is called in the place of outermost compiled
                              calls, or NULL */
-static _Thread_local int watching; /* WATCH_: what compiled calls of this thread do meanwhile */
+static FLB_PER_THREAD int watching; /* WATCH_: what compiled calls of this thread do meanwhile */
 enum { WATCH_ASK, WATCH_RUN, WATCH_PLAINLY };
 
 static int plainly; /* compiled calls of all threads run plainly: what is captured isn't used */
@@ -288,7 +288,7 @@ PyObject *flb_set_plainly(PyObject *module, PyObject *arg) {
 /* The call of a graph whose floating-point errors are NumPy's to tell: before it writes to what it was given
  * (flb_tell_floating_errors), else at its end. What it writes as it goes is kept, and put back when the frame
  * is to be run plainly; where keeping it costs too much, errors aren't told. */
-static _Thread_local struct {
+static FLB_PER_THREAD struct {
     Callable *graph;
     int told;
 } watched;
@@ -388,7 +388,7 @@ static PyObject *watched_call(Callable *self, PyObject *const *args, size_t narg
     return r;
 }
 
-static _Thread_local Callable *calling; /* the graph whose call runs, borrowed */
+static FLB_PER_THREAD Callable *calling; /* the graph whose call runs, borrowed */
 
 /* Whether the frame is run plainly when the graph that is being called raises an error that says so. */
 PyObject *flb_runs_again(PyObject *module, PyObject *unused) {

@@ -11,11 +11,11 @@
 #include "frame/frame_eval.h"
 #include "core/stack.h"
 
-static _Thread_local Context *current; /* strong */
-static _Thread_local PyCodeObject
-    *plain_once;                         /* the next frame of this code has just been found to run plainly */
-static _Thread_local TailCall *plain_by; /* by this call */
-static int active_threads;               /* threads whose current is set; guarded by the GIL */
+static FLB_PER_THREAD Context *current; /* strong */
+static FLB_PER_THREAD PyCodeObject
+    *plain_once;                          /* the next frame of this code has just been found to run plainly */
+static FLB_PER_THREAD TailCall *plain_by; /* by this call */
+static int active_threads;                /* threads whose current is set; guarded by the GIL */
 
 static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag);
 #define SUSPENDS (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
@@ -96,16 +96,20 @@ static PyObject *run_direct(Entry *e, PyFunctionObject *func, PyObject *const *a
         e->hits++;
         return Py_NewRef(d.returns == RETURNS_ARGUMENT ? args[d.item] : d.constant);
     }
-    for (int i = 0; !d.in_order && i < d.n; i++) given[i] = args[d.arguments[i]];
+    for (int i = 0; !d.in_order && i < d.n; i++)
+        given[i] =
+            d.arguments[i] >= 0 ? args[d.arguments[i]] : PyTuple_GET_ITEM(d.given, -1 - d.arguments[i]);
     e->hits++;
     Py_INCREF(d.call);
+    Py_INCREF(d.given);
     Py_XINCREF(d.constant);
     Context *prev = flb_enter(NULL);
     PyObject *r = PyObject_Vectorcall(d.call, d.in_order ? args : given, d.n, NULL);
     flb_enter(prev);
     if (r) r = returned(&d, r, args);
-    if (!r) add_to_traceback(code, func->func_globals, d.lasti);
+    if (!r && d.lasti >= 0) add_to_traceback(code, func->func_globals, d.lasti);
     Py_DECREF(d.call);
+    Py_DECREF(d.given);
     Py_XDECREF(d.constant);
     return r;
 }

@@ -9,6 +9,14 @@
 #include "frame/interpreter.h"
 #include <structmember.h>
 
+/* A variable of each thread. Each call reads several of them; of a library that is loaded later, glibc has
+ * room for a few that are found without a call. */
+#ifdef __GLIBC__
+#define FLB_PER_THREAD _Thread_local __attribute__((tls_model("initial-exec")))
+#else
+#define FLB_PER_THREAD _Thread_local
+#endif
+
 typedef struct {
     PyObject_HEAD
     PyObject *miss;       /* callable(func, flat_args, cache) -> bool: an entry was added at the front */
@@ -21,12 +29,13 @@ typedef struct {
 enum { RETURNS_RESULT, RETURNS_ITEM, RETURNS_ARGUMENT, RETURNS_CONSTANT, RETURNS_COUNT };
 enum { DIRECT_ARGUMENTS = 16 };
 typedef struct {
-    PyObject *call;     /* NULL: the code isn't such; None: it makes no call */
-    PyObject *constant; /* what RETURNS_CONSTANT returns */
-    int returns, item;  /* the item of the result, or the argument */
-    int lasti;          /* of the call, in bytes */
-    int n, in_order;    /* whether its arguments are the frame's first n */
-    int arguments[DIRECT_ARGUMENTS];
+    PyObject *call;                  /* NULL: the code isn't such; None: it makes no call */
+    PyObject *constant;              /* what RETURNS_CONSTANT returns */
+    PyObject *given;                 /* a tuple of arguments that are known */
+    int returns, item;               /* the item of the result, or the argument */
+    int lasti;                       /* of the call, in bytes; -1: what is called has a frame of its own */
+    int n, in_order;                 /* whether its arguments are the frame's first n */
+    int arguments[DIRECT_ARGUMENTS]; /* of the frame; -1 - k: the k-th of `given` */
 } Direct;
 
 typedef struct {
@@ -124,7 +133,7 @@ void flb_release(TailCall *t); /* of its arguments; of NULL nothing */
 /* Captured code that a tail call started says that it alone holds the call's arguments from here on. */
 PyObject *flb_release_arguments(PyObject *module, PyObject *unused);
 /* The tail call whose code is about to run, and the one whose code runs: borrowed, NULL for others. */
-extern _Thread_local TailCall *flb_handed, *flb_running;
+extern FLB_PER_THREAD TailCall *flb_handed, *flb_running;
 /* A graph is about to write to its arguments, or to end: where it is watched for floating-point errors, they
  * are told now or not at all. */
 PyObject *flb_tell_floating_errors(PyObject *module, PyObject *unused);

@@ -180,6 +180,7 @@ def some_rows(a, b, n):
 
 @pytest.mark.parametrize("dtype", ["f8", "i8"])
 @pytest.mark.parametrize("f", [at_a_place, the_next_row, across, some_rows])
+@torch._dynamo.config.patch(small_arrays_plainly=False)
 def test_places_that_vary(f, dtype, monkeypatch):
     """The graph for any place copies no more than that for one does."""
     from flambeau.inductor import compile as compiler

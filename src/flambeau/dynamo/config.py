@@ -88,6 +88,9 @@ KNOBS = {
     "verify": Knob(
         False, "run every compiled graph beside the plain one and compare, at each call", ("FLAMBEAU_VERIFY",)
     ),
+    "small_arrays_plainly": Knob(
+        True, "a function that makes one call of NumPy's on small arrays, or touches a few elements, serves itself"
+    ),
     "native_loops": Knob(
         True,
         "long loops over arrays and numbers become native ones instead of being unrolled",

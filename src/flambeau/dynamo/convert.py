@@ -49,7 +49,7 @@ from .exc import (
     UserError,
     UserErrorType,
 )
-from .graph import glances, tensor_queries
+from .graph import glances, plain_frames, tensor_queries
 from .graph.output_graph import OutputGraph
 from .guards.advice import advice
 from .guards.dynamic import Seen
@@ -398,8 +398,15 @@ class Compiler(_frame.Context):
         if empty and not (config.capture_empty_graphs or tx.suspends):
             raise NothingCaptured(output.executed)
         cache.__dict__["seen"] = output.shapes.seen
-        tree = output.finish_guards()
-        final = getattr(tx, "final_code", None) or assemble(code, tx.instructions, code.co_name, code.co_firstlineno)
+        plain = getattr(tx, "plain", None)
+        tree = output.finish_guards() if plain is None else plain_frames.guards_of(output, args)
+        if plain is None:
+            final = getattr(tx, "final_code", None) or assemble(
+                code, tx.instructions, code.co_name, code.co_firstlineno
+            )
+            direct = None if tx.needs_eval else direct_call(final)
+        else:
+            final, direct = plain.code, plain.direct
         event.graph, event.break_reason, event.guards, event.seconds = (
             module,
             reason,
@@ -407,7 +414,7 @@ class Compiler(_frame.Context):
             compile_seconds,
         )
         # Captured code has the frame's globals in it. Other functions of the same code have variants of their own.
-        cache.add(tree, final, tx.needs_eval, None if tx.needs_eval else direct_call(final), func.__globals__)
+        cache.add(tree, final, tx.needs_eval, direct, func.__globals__)
         if cache.once:
             cache.__dict__["dropped"] = cache.__dict__.get("dropped", 0) + 1
         counters["frames"]["ok"] += 1

@@ -21,7 +21,7 @@ from ..numpy import numpy_bridge
 from ..rules.reflect import is_a, is_among
 from .instructions import Inst, decode
 
-__all__ = ["DirectCall", "direct_call"]
+__all__ = ["DirectCall", "Returns", "direct_call", "direct_store"]
 
 SILENT = frozenset({"CACHE", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
 LARGEST = 256  # bytes of code; a direct call has DIRECT_ARGUMENTS (csrc/frame/frame_eval.h) at most
@@ -56,12 +56,14 @@ class DirectCall:
     call: Any
     """None: it makes no call."""
     arguments: tuple[int, ...]
-    """Which arguments of the frame it takes."""
+    """Which arguments of the frame it takes; -1 - k: the k-th of ``given``."""
     lasti: int
-    """Of the call in the captured code, in bytes: errors come from there."""
+    """Of the call in the captured code, in bytes: errors come from there. -1: what is called has a frame of its own."""
     returns: Returns
     item: int = 0
     constant: Any = None
+    given: tuple = ()
+    """Arguments that are known."""
 
 
 def direct_call(code: types.CodeType) -> DirectCall | None:
@@ -96,6 +98,23 @@ def direct_call(code: types.CodeType) -> DirectCall | None:
         return None
     arguments = tuple(code.co_varnames.index(i.argval) for i in steps[1:n])
     return _returning(call, arguments, made.offset, steps[n + 1].argval, steps[n + 2 :], code.co_varnames[:given])
+
+
+def direct_store(code: types.CodeType) -> DirectCall | None:
+    """What ``code`` does, where that is ``x[i] = v`` of arguments and constants."""
+    if len(code.co_code) > LARGEST or not all(map(_has_text_of_ours, code.co_consts)):
+        return None
+    steps = [i for i in decode(code) if i.name not in SILENT]
+    loads, names = steps[:3], [i.name for i in steps[3:]]
+    if names != ["STORE_SUBSCR", "LOAD_CONST", "RETURN_VALUE"] or steps[4].argval is not None:
+        return None
+    if not all(i.name == "LOAD_CONST" or (i.name == "LOAD_FAST" and i.argval in code.co_varnames) for i in loads):
+        return None
+    given = tuple([i.argval for i in loads if i.name == "LOAD_CONST"])
+    known = iter(range(-1, -1 - len(given), -1))
+    value, target, index = [next(known) if i.name == "LOAD_CONST" else code.co_varnames.index(i.argval) for i in loads]
+    places = (target, index, value)
+    return DirectCall(operator.setitem, places, steps[3].offset, Returns.RESULT, given=given)
 
 
 def _has_text_of_ours(constant) -> bool:

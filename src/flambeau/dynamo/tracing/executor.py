@@ -26,6 +26,7 @@ from ..exc import BreakReason, RestartAnalysis, SkipForGood, SkipFrame, TraceAga
 from ..graph import tensor_queries
 from ..graph.function_nodes import function_node
 from ..graph.glances import only_glances
+from ..graph.plain_frames import plain_frame
 from ..guards.source import ConstSource
 from ..higher_order import comprehensions, nested_regions, recursion
 from ..higher_order.element_loops import is_element_loop
@@ -741,6 +742,9 @@ class RootFrame(Frame):
     def emit_return(self) -> None:
         if only_glances(self):
             raise SkipForGood("it only looks at arrays, or changes a few of their elements: NumPy is faster")
+        self.plain = plain_frame(self)
+        if self.plain is not None:
+            return
         value = self.stack[-1]
         kept = {n: v for n, v in self.locals.items() if closes_with(v, self) and not n.startswith(STACK_ARGUMENT)}
         self.instructions = self.output.emission.emit(
