@@ -241,7 +241,12 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
         int64_t total = c->groups * j.sets * j.high_cuts;
         flb_parallel(flb_pixels_weigh, &j, total, (int64_t)(2e5 * total / flops) + 1);
     } else {
-        for (int64_t p = 0; p < j.count; p++) j.blocks += ceil_div(j.phases[p].places * c->images, j.block);
+        j.alike = 1;
+        for (int64_t p = 0; p < j.count; p++) {
+            int64_t here = ceil_div(j.phases[p].places * c->images, j.block);
+            j.alike &= p == 0 || here * p == j.blocks;
+            j.blocks += here;
+        }
         j.cuts = least(j.panels, j.blocks * c->groups >= PIECES ? 1 : ceil_div(PIECES, j.blocks * c->groups));
         j.cut = ceil_div(j.panels, j.cuts), j.cuts = ceil_div(j.panels, j.cut);
         int64_t total = c->groups * j.blocks * j.cuts;

@@ -40,6 +40,7 @@ typedef struct {
     int sorted;                               /* places of the same edge come together */
     int64_t folded;                           /* taps of a row whose sums are made side by side, or 0 */
     int64_t block;                            /* places of one, at most */
+    int alike;                                /* as many of each phase */
     int padded;                               /* taps read beside the image */
     int failed, odd;
 } PixelJob;

@@ -173,8 +173,12 @@ static void make_block(const PixelJob *j, const Room *room, int64_t group, int64
             channels = ceil_div(j->depth, ceil_div(j->depth, deep)),
             taps = channels < j->depth ? 1 : deep / (j->depth ? j->depth : 1);
     if (taps < 1) taps = 1;
+    /* Blocks of all phases in turn where they have as many: what they read, and write side by side, is one.
+     */
     const Phase *f = j->phases;
-    for (int64_t here; block >= (here = ceil_div(f->places * c->images, j->block)); f++) block -= here;
+    if (j->alike) f += block % j->count, block /= j->count;
+    else
+        for (int64_t here; block >= (here = ceil_div(f->places * c->images, j->block)); f++) block -= here;
     int64_t p0 = block * j->block, p1 = least(p0 + j->block, f->places * c->images),
             rows = ceil_div(p1 - p0, j->tile) * j->tile;
     int16_t slot[ROWS];
