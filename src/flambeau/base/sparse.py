@@ -13,11 +13,12 @@ from .kernels import element
 __all__ = ["COMPUTED", "combine", "expand", "group", "times_dense", "times_sparse", "widened"]
 
 COMPUTED = ("float32", "float64", "complex64", "complex128", "int64")  # dtypes that the kernels compute in
+_COMPUTED = frozenset(map(numpy.dtype, COMPUTED))  # NumPy makes the name of a dtype anew each time
 
 
 def widened(a):
     """``a`` in a dtype that the kernels know: 16-bit floating point as float32, other integers as int64, which wraps around."""
-    if a.dtype.name in COMPUTED:
+    if a.dtype in _COMPUTED:
         return a
     floating = a.dtype.kind in "fV" and a.dtype.itemsize == 2
     return a.astype(numpy.float32 if floating else numpy.int64)
