@@ -163,3 +163,31 @@ void flb_container_clear(Container *c) {
     c->changes++;
     if (c->places) memset(c->places, 0, c->nplaces * sizeof(int64_t));
 }
+
+/* ---- behind the loop ----------------------------------------------------------------------------------- */
+
+/* (words, dtype): for each row of words (address, owner, sizes, strides) a new array of the elements that lie
+ * there. */
+PyObject *flb_arrays_at(PyObject *self, PyObject *args) {
+    PyArrayObject *words;
+    PyArray_Descr *dtype;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyArray_Type, &words, &PyArrayDescr_Type, &dtype)) return NULL;
+    int nd = PyArray_NDIM(words) == 2 ? (int)(PyArray_DIM(words, 1) - 2) / 2 : -1;
+    if (PyArray_TYPE(words) != NPY_INT64 || nd < 0 || nd > NPY_MAXDIMS || !PyArray_IS_C_CONTIGUOUS(words))
+        return PyErr_SetString(PyExc_ValueError, "rows of int64 (address, owner, sizes, strides) are wanted"),
+               NULL;
+    npy_intp rows = PyArray_DIM(words, 0);
+    const int64_t *row = PyArray_DATA(words);
+    PyObject *out = PyList_New(rows);
+    for (npy_intp k = 0; out && k < rows; k++, row += 2 + 2 * nd) {
+        npy_intp sizes[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+        for (int d = 0; d < nd; d++) sizes[d] = row[2 + d], strides[d] = row[2 + nd + d];
+        PyObject *view = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(dtype), nd, sizes,
+                                              strides, (void *)(uintptr_t)row[0], NPY_ARRAY_ALIGNED, NULL);
+        PyObject *made = view ? PyArray_NewCopy((PyArrayObject *)view, NPY_KEEPORDER) : NULL;
+        Py_XDECREF(view);
+        if (made) PyList_SET_ITEM(out, k, made);
+        else Py_CLEAR(out);
+    }
+    return out;
+}

@@ -916,7 +916,13 @@ static PyObject *time_steps(PyObject *self, PyObject *arg) {
     return before ? PyLong_FromLong(before) : Py_NewRef(Py_None);
 }
 
+PyObject *flb_arrays_at(PyObject *self, PyObject *args); /* containers.c */
+
 static PyMethodDef functions[] = {
+    {"arrays_at", flb_arrays_at, METH_VARARGS,
+     "arrays_at(words, dtype) -> list: new arrays of the elements that lie at each row (address, owner, "
+     "sizes, "
+     "strides)"},
     {"operation_names", flb_operation_names, METH_NOARGS,
      "operation_names() -> names of the operations of lists, by number"},
     {"sweep_operations", flb_sweep_operations, METH_VARARGS,

@@ -60,7 +60,7 @@ def both_ends(x):
 
 
 def left_for_later(x):
-    q = deque([0.5])
+    q = deque()
     for i in range(len(x)):
         q.append(x[i] + 1.0)
         if len(q) > 20:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _runtime
 from ..base.records import replace, slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
@@ -102,10 +103,13 @@ def made(table: np.ndarray, said: str, at: int) -> tuple[list[Any], int]:
     of their own they wouldn't."""
     dtype, _, ndim = said[1:-1].partition(":")
     n = int(ndim)
+    rows = np.ascontiguousarray(table[:, at : at + 2 + 2 * n])
+    if len(set(rows[:, 1].tolist())) == len(rows):
+        return _runtime.arrays_at(rows, np.dtype(dtype)), at + 2 + 2 * n
     arrays_: dict[tuple, np.ndarray] = {}
     keys: dict[int, tuple] = {}
     out = []
-    for ptr, owner, *sizes in table[:, at : at + 2 + 2 * n].tolist():
+    for ptr, owner, *sizes in rows.tolist():
         key = (ptr, *sizes)
         if keys.setdefault(owner, key) != key:
             raise RuntimeError("views of one array in a list of a compiled loop")

@@ -550,6 +550,9 @@ class Containers(InterpreterPart):
                 self.append(c, *args)
             case "deque", "appendleft", 1:
                 self.append_left(c, *args)
+            case "list" | "deque", "extend", 1 if isinstance(args[0], Tuple):
+                for item in args[0].items:
+                    self.append(c, item)
             case "list" | "deque", "pop", 0:
                 return self.pop(c)
             case "deque", "popleft", 0:
