@@ -21,7 +21,9 @@ __all__ = [
     "dot",
     "packed",
     "range_of",
+    "reach",
     "requantized",
+    "requantized_sums",
     "unpacked",
     "values",
 ]
@@ -36,13 +38,19 @@ def range_of(kind) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
+def reach(kind, reduce_range: bool) -> tuple[int, int]:
+    """The least and the greatest code that a chosen scale uses."""
+    low, high = range_of(kind)
+    return (low // 2, high // 2) if reduce_range else (low, high)
+
+
 def chosen(x: np.ndarray, kind, reduce_range: bool) -> tuple[float, int]:
     """Scale and zero point for which the codes reach from the least to the greatest of ``x``, and 0 is a code.
 
     ``kind`` is an integer dtype of NumPy's. ``reduce_range`` leaves out a bit, as kernels without 32-bit sums of products need."""
-    low, high = range_of(kind)
-    if reduce_range:
-        low, high = low // 2, high // 2
+    low, high = reach(kind, reduce_range)
+    if not np.isfinite(x).all():
+        raise RuntimeError("quantized: a scale can't be chosen for values that aren't finite")
     least = min(float(x.min()), 0.0) if x.size else 0.0
     most = max(float(x.max()), 0.0) if x.size else 0.0
     scale = (most - least) / (high - low)
@@ -110,6 +118,23 @@ def convolved(x, weight, x_zero, weight_zero, stride, padding, dilation, groups:
     numbers = {"stride": (*fill, *stride), "padding": (*(0,) * (3 - n), *padding), "dilation": (*fill, *dilation)}
     kernels.conv_bytes([a, b, *zeros], [out], x_signed=a.dtype == np.int8, groups=groups, **numbers)
     return out.reshape(*x.shape[:1], weight.shape[0], *sizes)
+
+
+def requantized_sums(sums, scale, shift, zero_point: int, kind, least=None) -> np.ndarray:
+    """Codes of sums of products (rows, channels, ...) of int32, of which one stands for the ``scale`` of its channel.
+
+    ``shift``: what is added to sums first, or None. ``kind`` is an integer dtype of a byte; codes below ``least`` become it."""
+    out = np.empty(sums.shape, kind)
+    low, high = range_of(kind)
+    parts = (
+        v if v is None else np.ascontiguousarray(np.broadcast_to(np.asarray(v, np.float32), sums.shape[1:2]))
+        for v in (scale, shift)
+    )
+    shape = (*sums.shape[:2], math.prod(sums.shape[2:]))
+    limits = {"low": low if least is None else max(low, least), "high": high}
+    sums = np.ascontiguousarray(sums).reshape(shape)
+    kernels.requantized([sums, *parts], [out.reshape(shape)], zero_point=zero_point, **limits)
+    return out
 
 
 def packed(x) -> np.ndarray:

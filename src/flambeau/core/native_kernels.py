@@ -34,6 +34,7 @@ __all__ = [
     "arrange",
     "attention",
     "bags",
+    "chosen_parameters",
     "combine",
     "conv_bytes",
     "convolution",
@@ -360,6 +361,17 @@ def conv_bytes(h, val, x, weight, zero_point, weight_zero_point, stride, padding
     made = h.launch(kernels.conv_bytes, parts, [out], flops, **numbers)[0]
     strides = dense_strides(shape)
     return h.in_memory(h.part(h.realize(made), shape, strides), val.dtype, strides, val.device)
+
+
+def chosen_parameters(h, vals, x, low: int, high: int):
+    """[scale, zero point] of codes from ``low`` to ``high`` for the whole of ``x``: see csrc/kernels/affine.c."""
+    if x.dtype is not dtypes.float32:
+        raise NotImplementedError(f"there is no kernel that chooses a scale for {x.dtype}")
+    outs = [ResultSpec((), (), v.dtype, v.device) for v in vals]
+    why = h.message("quantized: a scale can't be chosen for values that aren't finite", About.CONDITION)
+    part = h.contiguous(x)
+    flops = 4 * math.prod(part.shape)
+    return h.launch(kernels.chosen_parameters, [part], outs, flops, low=low, high=high, not_finite=why)
 
 
 def product_bf16(h, val, a, b, addend=None, beta=1, alpha=1):

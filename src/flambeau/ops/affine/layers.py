@@ -43,6 +43,8 @@ def _scales(p: Affine):
 def _finished(sums, x: Affine, w: Affine, bias, scale: float, zero_point: int, relu: bool):
     """Codes of the result, from sums of products of codes (rows, output channels)."""
     each = np.float32(x.scale) * np.asarray(_scales(w)[0], np.float32)
+    if sums.dtype == np.int32 and x.codes._dtype.itemsize == 1:
+        return _codes_of_sums(sums, x, each, bias, scale, zero_point, relu)
     sums = sums.astype(np.float32)
     if bias is not None:
         sums += bias._array.astype(np.float32) / each
@@ -50,8 +52,19 @@ def _finished(sums, x: Affine, w: Affine, bias, scale: float, zero_point: int, r
     return np.maximum(made, np.array(zero_point, made.dtype)) if relu else made
 
 
+def _codes_of_sums(sums, x: Affine, each, bias, scale: float, zero_point: int, relu: bool):
+    """The same of int32 sums (rows, output channels, ...), of which one stands for ``each``."""
+    shift = None if bias is None else bias._array.astype(np.float32) / each
+    least = zero_point if relu else None
+    return affine.requantized_sums(sums, each / np.float32(scale), shift, zero_point, x.codes._dtype.np, least)
+
+
 def _finished_image(sums, x: Affine, w: Affine, bias, scale: float, zero_point: int, relu: bool):
     """The quantised result, from sums (N, output channels, *sizes)."""
+    if sums.dtype == np.int32 and x.codes._dtype.itemsize == 1:
+        each = np.float32(x.scale) * np.asarray(_scales(w)[0], np.float32)
+        made = _codes_of_sums(sums, x, each, bias, scale, zero_point, relu)
+        return make(Affine(_C.from_array(made), float(scale), int(zero_point)))
     made = _finished(np.moveaxis(sums, 1, -1), x, w, bias, scale, zero_point, relu)
     return make(Affine(_C.from_array(_channels_second(made)), float(scale), int(zero_point)))
 

@@ -96,6 +96,11 @@ def chosen_parameters(x, signed, reduce_range):
     return np.array(scale, np.float64), np.array(zero_point, np.int64)
 
 
+@chosen_parameters.override("lower")
+def _(lowering, vals, x, signed, reduce_range):
+    return lowering.chosen_parameters(vals, x, *affine.reach(np.int8 if signed else np.uint8, reduce_range))
+
+
 # ---- rows of tables --------------------------------------------------------------------------------------------------------
 
 
