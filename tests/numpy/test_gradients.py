@@ -263,6 +263,18 @@ def test_gradient_that_is_used_as_an_array(fn):
     np.testing.assert_allclose(torch.compile(func.grad(slope))(X), hessian @ DIRECTION, rtol=1e-10)
 
 
+@pytest.mark.parametrize("transform", [func.grad, func.vmap, func.grad_and_value])
+def test_compiled_transforms_of_arrays(transform):
+    """The transform itself is what is compiled."""
+    fn, x = (softmax, X) if transform is not func.vmap else (np.sum, M)
+    plain, fast = transform(fn)(x), torch.compile(transform(fn))
+    for _ in range(2):
+        made = fast(x)
+        assert type(made) is type(plain)
+        for a, b in zip(made, plain) if isinstance(plain, tuple) else [(made, plain)]:
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+
+
 def test_parts_of_a_gradient_within_are_arrays():
     def parts(x, y):
         gradients, value = func.grad_and_value(lambda a, b: np.sum(a * np.sin(b)), argnums=(0, 1))(x, y)

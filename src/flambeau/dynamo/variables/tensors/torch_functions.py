@@ -366,6 +366,23 @@ def _(tx, var, args, kwargs):
     return ConstantVariable(None)
 
 
+@special("holds_arrays")
+def _(tx, var, args, kwargs):
+    """Asked by transforms, which have another form for NumPy's arrays: they are tensors in a graph."""
+    if module_of(var.value) != "flambeau.func.ndarrays":
+        return None
+    leaves = list(args)
+    for v in leaves:
+        v = tx.realize(v)
+        if isinstance(v, NumpyNdarrayVariable):
+            return ConstantVariable(True)
+        if isinstance(v, SequenceVariable):
+            leaves.extend(v.items(tx))
+        elif isinstance(v, DictVariable):
+            leaves.extend(x for _, x in v.pairs(tx))
+    return ConstantVariable(False)
+
+
 @special("is_tensor")
 def _(tx, var, args, kwargs):
     return ConstantVariable(isinstance(args[0], TensorVariable) and not isinstance(args[0], NumpyNdarrayVariable))
