@@ -356,6 +356,18 @@ WIDE static void store_outputs(Job *j, const Window *w, int64_t n, int64_t p0, i
     }
 }
 
+/* Has the lines on their way that store_outputs writes for `wide` positions from p on and channels [o0, o1).
+ */
+static void expect_outputs(const Job *j, const Window *w, int64_t n, int64_t p, int64_t wide, int64_t o0,
+                           int64_t o1) {
+    const Conv *c = j->c;
+    int64_t out = c->out[1] * c->out[2];
+    const float *y = j->y + (n * c->outputs + w->group * j->high + o0) * out +
+        (w->r0 + p / w->row) * c->out[2] + w->q0 + p % w->row;
+    for (int64_t o = o0; o < o1; o++, y += out)
+        for (int64_t i = 0; i < wide; i += LANES) __builtin_prefetch(y + i, 1);
+}
+
 /* The same for one phase of the input's cotangent. */
 WIDE static void store_inputs(Job *j, const Window *w, int64_t phase, int64_t n, int64_t p0, int64_t p1,
                               int64_t o0, int64_t o1, const float *sums, int64_t ld) {
@@ -416,9 +428,12 @@ static void product_range(void *context, int64_t begin, int64_t end) {
                         for (int64_t s = 0; s < k; s += DEEP) {
                             int64_t deep = k - s < DEEP ? k - s : DEEP;
                             for (int64_t p = p0; p < p1; p += wide)
-                                for (int64_t o = o0; o < o1; o += high)
+                                for (int64_t o = o0; o < o1; o += high) {
+                                    if (!s && j->what == CONV_FORWARD)
+                                        expect_outputs(j, &w, n, p, wide, o, o + high < o1 ? o + high : o1);
                                     tiles[j->tile].fn(deep, a + o * k + s * high, b + p, off + s,
                                                       sums + (o - o0) * ld + p - p0, ld, s > 0);
+                                }
                         }
                         for (int64_t o = 0; o < o1 - o0; o++)
                             if (not_finite(sums + o * ld, p1 - p0)) j->odd = 1;
