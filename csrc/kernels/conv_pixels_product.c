@@ -127,6 +127,16 @@ WIDE static void store_planes(const PixelJob *j, const Phase *f, int64_t group, 
     }
 }
 
+/* Has a part of the lines on their way that `store_planes` writes: as large a part of the channels. */
+static void expect_planes(const PixelJob *j, const Phase *f, int64_t group, int64_t p0, int64_t p1,
+                          int64_t o0, int64_t part, int64_t parts) {
+    int64_t left = least(j->lanes * L, j->high - o0), n = p0 / f->places, at = p0 % f->places,
+            run = least(p1 - p0, f->places - at);
+    for (int64_t o = o0 + left * part / parts; o < o0 + left * (part + 1) / parts; o++)
+        for (int64_t i = 0; i < run; i += L)
+            __builtin_prefetch(j->to + ((n * j->groups + group) * j->high + o) * f->places + at + i, 1);
+}
+
 /* Rows of folded sums to rows of results: of each, the sums of its taps where these read. */
 WIDE static void unfold(const PixelJob *j, int64_t rows, const float *sums, const int16_t *slot, float *to) {
     const Conv *c = j->c;
@@ -198,9 +208,11 @@ static void make_block(const PixelJob *j, const Room *room, int64_t group, int64
         for (int64_t t = 0; t < f->known; t += taps)
             for (int64_t k = 0; k < j->depth; k += channels) {
                 int64_t t1 = least(t + taps, f->known), k1 = least(k + channels, j->depth);
-                int first = !j->planar && !t && !k;
+                int first = !t && !k;
                 for (int64_t r = 0; r < rows; r += j->tile) {
-                    if (first) expect(j, r, least(r + j->tile, p1 - p0), panel * wide, to);
+                    if (first && j->planar)
+                        expect_planes(j, f, group, p0, p1, panel * wide, r / j->tile, rows / j->tile);
+                    else if (first) expect(j, r, least(r + j->tile, p1 - p0), panel * wide, to);
                     products[j->lanes - 1](from + r, j->zeros, t, t1, k, k1, b, sums + r * wide, t || k,
                                            ahead && r + 2 * j->tile <= rows);
                 }
