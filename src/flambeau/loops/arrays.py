@@ -6,7 +6,6 @@ reads memory that it is being stored to under another view, it goes through a bu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -19,7 +18,7 @@ from . import bounds as between
 from . import complexes, conversions
 from .conversions import cast, loop_dtypes
 from .dependence import facts
-from .emitter import BOOL, FEW, I64, Emitter, constant
+from .emitter import BOOL, I64, Emitter, constant
 from .values import (
     Array,
     ArrayView,
@@ -67,7 +66,7 @@ def described(n: int, dtype: np.dtype, dense: bool, sizes: tuple[Size, ...]) -> 
 
 def operand(array: Array) -> ArrayView:
     """The whole of an operand."""
-    return ArrayView(array.ptr, array.dtype, array.sizes, array.strides, frozenset({array.n}), None, array.n)
+    return ArrayView(array.ptr, array.dtype, array.sizes, array.strides, frozenset({array.n}), None, array.n, rows=True)
 
 
 def count(e: Emitter, sizes) -> Size:
@@ -191,11 +190,12 @@ def subscript(e: Emitter, view: ArrayView, key) -> ArrayView | Scalar:
     offset: Size = 0
     sizes: list[Size] = []
     strides: list[Size] = []
-    d = 0
+    d, rows = 0, view.rows
     indices: dict[int, Scalar] = {}
     slices: dict[int, Slice] = {}  # that go up
     for k in keys:
         if isinstance(k, Known) and k.value is None:
+            rows = rows and bool(sizes)
             sizes.append(1)
             strides.append(0)
             continue
@@ -205,6 +205,7 @@ def subscript(e: Emitter, view: ArrayView, key) -> ArrayView | Scalar:
         if isinstance(k, Scalar):
             offset = e.add(offset, e.mul(_index(e, k, n, d), s))
             indices[d] = k
+            rows = rows and d > 0
         elif isinstance(k, Slice):
             step = 1 if isinstance(k.step, Known) else _step(e, k.step)
             if known(step) is not None and known(step) < 0:
@@ -212,10 +213,12 @@ def subscript(e: Emitter, view: ArrayView, key) -> ArrayView | Scalar:
                 offset = e.add(offset, e.mul(start, s))
                 sizes.append(length)
                 strides.append(e.mul(s, step))
+                rows = rows and d > 0
                 d += 1
                 continue
             start, length = _inner(e, k, n) or _between(e, k, n)
             slices[d] = k
+            rows = rows and (d > 0 or known(start) == 0 and known(step) == 1)
             if isinstance(k.start, Scalar) and getattr(k.stop, "sum_of", None) == (k.start.v, step):
                 e.ones.add(length)
             if step != 1:
@@ -229,7 +232,9 @@ def subscript(e: Emitter, view: ArrayView, key) -> ArrayView | Scalar:
     sizes += view.sizes[d:]
     strides += view.strides[d:]
     turn = view.turn if view.whole is None else view.turn | facts(indices, slices)
-    out = replace(view, ptr=e.at(view.ptr, offset), sizes=tuple(sizes), strides=tuple(strides), whole=None, turn=turn)
+    out = replace(
+        view, ptr=e.at(view.ptr, offset), sizes=tuple(sizes), strides=tuple(strides), whole=None, turn=turn, rows=rows
+    )
     return out if sizes else load(e, out, ())
 
 
@@ -248,7 +253,7 @@ def _step(e: Emitter, s) -> Size:
 
 
 def address(e: Emitter, view: ArrayView, indices) -> Operand:
-    e.touch(view)
+    e.touch(view, bool(indices) and view.rows and indices[0] is e.row)
     offset: Size = 0
     for i, s in zip(indices, view.strides):
         offset = e.add(offset, e.mul(i, s))
@@ -405,13 +410,14 @@ def assign(e: Emitter, target: ArrayView, value) -> None:
     if all(same_place(view, target) or not (view.origins & target.origins) for view in x.reads):
         fill(e, target, x)
         return
-    if x.sizes == sizes and all(type(known(n)) is int for n in sizes) and math.prod(map(known, sizes)) <= FEW:
+    if x.sizes == sizes and e.written_out(sizes):
         elements = [(indices, cast(e, x.element(indices), target.dtype).v) for indices in e.loop(sizes)]
         for indices, v in elements:
             e.store(address(e, target, indices), target.dtype, v, target.origins)
         return
     p = e.buffer(e.mul(count(e, sizes), target.dtype.itemsize))
-    whole = ArrayView(p, target.dtype, sizes, dense_strides(e, sizes, target.dtype.itemsize), frozenset())
+    strides = dense_strides(e, sizes, target.dtype.itemsize)
+    whole = ArrayView(p, target.dtype, sizes, strides, frozenset({"assigned"}), rows=True)
     fill(e, whole, x)
     fill(e, target, as_expression(e, whole))
     e.drop(p)
@@ -479,7 +485,8 @@ def temporary(e: Emitter, dtype: np.dtype, sizes, place: str) -> ArrayView:
     it is made."""
     p = e.buffer(e.mul(count(e, sizes), dtype.itemsize))
     e.drop(p)
-    return ArrayView(p, dtype, tuple(sizes), dense_strides(e, sizes, dtype.itemsize), frozenset({place}), p)
+    strides = dense_strides(e, sizes, dtype.itemsize)
+    return ArrayView(p, dtype, tuple(sizes), strides, frozenset({place}), p, rows=True)
 
 
 def materialise(e: Emitter, x: Expression, place: str) -> ArrayView:
@@ -489,7 +496,8 @@ def materialise(e: Emitter, x: Expression, place: str) -> ArrayView:
         e.keep(made.ptr)
         return made
     p = e.buffer(e.mul(count(e, x.sizes), x.dtype.itemsize))
-    view = ArrayView(p, x.dtype, x.sizes, dense_strides(e, x.sizes, x.dtype.itemsize), frozenset({place}), p)
+    strides = dense_strides(e, x.sizes, x.dtype.itemsize)
+    view = ArrayView(p, x.dtype, x.sizes, strides, frozenset({place}), p, rows=True)
     fill(e, view, x)
     return view
 

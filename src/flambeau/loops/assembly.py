@@ -50,7 +50,7 @@ def concatenate(e: Emitter, place: str, parts, axis=0) -> ArrayView:
     out = arrays.temporary(e, dtype, (*first[:axis], total, *first[axis + 1 :]), place)
     start: Size = 0
     for p in parts:
-        into = replace(out, ptr=e.at(out.ptr, e.mul(start, out.strides[axis])), sizes=p.sizes)
+        into = replace(out, ptr=e.at(out.ptr, e.mul(start, out.strides[axis])), sizes=p.sizes, rows=False)
         arrays.fill(e, into, p)
         start = e.add(start, p.sizes[axis])
     return out
@@ -101,7 +101,7 @@ def roll(e: Emitter, place: str, x, shift, axis=None) -> ArrayView:
 
     def part(view: ArrayView, start: Size, length: Size) -> ArrayView:
         sizes = (*view.sizes[:axis], length, *view.sizes[axis + 1 :])
-        return replace(view, ptr=e.at(view.ptr, e.mul(start, view.strides[axis])), sizes=sizes)
+        return replace(view, ptr=e.at(view.ptr, e.mul(start, view.strides[axis])), sizes=sizes, rows=False)
 
     arrays.fill(e, part(out, by, rest), arrays.as_expression(e, part(whole, 0, rest)))
     arrays.fill(e, part(out, 0, by), arrays.as_expression(e, part(whole, rest, by)))

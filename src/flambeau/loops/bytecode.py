@@ -513,7 +513,7 @@ class Instructions(InterpreterPart):
             if name == "size":
                 return arrays.size(self.e, arrays.count(self.e, owner.sizes))
             if name == "T":
-                return replace(owner, sizes=owner.sizes[::-1], strides=owner.strides[::-1], whole=None)
+                return replace(owner, sizes=owner.sizes[::-1], strides=owner.strides[::-1], whole=None, rows=False)
             if name == "dtype":
                 return Known(owner.dtype)
         if isinstance(owner, Scalar) and owner.weak is False and name == "dtype":

@@ -106,6 +106,8 @@ class Emitter(Arithmetic):
     noting = False  # whether each operation on floats is noted, see tape.py
     freeing = Operand("%free", llvm.PTR)  # the function that gives a buffer's memory back
 
+    rows = False  # whether the text is a function for a part of the rows that its element loops run over
+
     def __init__(self, sizes: dict[Operand, tuple[int, int]] | None = None, fast: bool = False, turns: bool = False):
         super().__init__(Names("t"), [], fast)
         self.turns = turns  # whether the text is a function for a part of the outermost loop's turns
@@ -139,6 +141,10 @@ class Emitter(Arithmetic):
         self.parts_of: dict[Operand, tuple[Operand, Operand]] = {}  # complex numbers -> what they were made of
         # Operands -> what is known of all elements that are read and written, see ArrayView.turn.
         self.touched: dict[int, frozenset] = {}
+        self.foreign: set[int | str] = set()  # origins of elements that may be in other rows, see row_blocks.py
+        self.nests: list[Sequence[Size]] = []  # sizes of the outermost element loops; of none, where there is an order
+        self.row: Operand | None = None  # index of the outermost element loop
+        self.apart = False  # whether elements of a row that element loops read or write lie apart
 
     def mark(self) -> Callable[[], None]:
         """A function that takes back what is written after this."""
@@ -220,10 +226,14 @@ class Emitter(Arithmetic):
         group = "" if self.group is None else f", !llvm.access.group !{self.group}"
         return f", align {alignment(dtype)}{group}{self._scope(origins)}"
 
-    def touch(self, view) -> None:
-        """Elements of the view are read or written."""
+    def touch(self, view, in_row: bool = False) -> None:
+        """Elements of the view are read or written. ``in_row``: in the row that the outermost element loop has come to."""
         for n in view.origins:
             self.touched[n] = self.touched.get(n, view.turn) & view.turn
+        if not in_row:
+            self.foreign |= view.origins
+        if self.row is not None and view.strides and known(view.strides[-1]) not in (0, view.dtype.itemsize):
+            self.apart = True
 
     def _scope(self, origins: frozenset) -> str:
         """What tells LLVM that an operand which is written shares no memory with others. ``origins``: see ArrayView."""
@@ -281,6 +291,7 @@ class Emitter(Arithmetic):
         """``out`` (m, n) in C order = ``a`` (m, k) times ``b`` (k, n), each as its address and byte strides; ``sizes``: m, n, k."""
         self.spend(self.mul(sizes[0], self.mul(sizes[1], sizes[2])))
         self.element_loops += 1
+        self.nests.append(())
         given = map(integer, (int(f64), *sizes, *a, *b))
         self.call(llvm.VOID, Operand("%product", llvm.PTR), *given, out)
 
@@ -414,7 +425,7 @@ class Emitter(Arithmetic):
         self.label(ask)
         self.write(0, work)
         signal = ends = self.call(llvm.I64, Operand("%interrupted", llvm.PTR))
-        if self.turns:  # or other turns have ended the loop
+        if self.turns or self.rows:  # or other turns have ended the loop
             ends = self.op("or", ends, self.emit("load", llvm.I64, (SHARED,), "atomic", " monotonic, align 8"))
         self.branch(self.cmp("eq", ends, 0), on, stop)
         self.label(stop)
@@ -490,18 +501,24 @@ class Emitter(Arithmetic):
         return self.errors.index((kind, text)) + 1
 
     # -- loops --
+    def written_out(self, sizes: Sequence[Size]) -> int:
+        """The number of elements, where each gets code of its own; else 0."""
+        if not sizes or not all(type(known(n)) is int for n in sizes):
+            return 0
+        few = math.prod(known(n) for n in sizes)
+        return few if few * self.copies <= FEW else 0
+
     def loop(self, sizes: Sequence[Size], parallel: bool = False, pieces: bool = True) -> Iterator[tuple[Operand, ...]]:
         """Opens nested loops over ``sizes``; yields the indices once, and closes the loops after. Where it is known that there are few elements
         it yields the indices of each. ``parallel``: no turn reads what another writes, so that the loops may be vectorised without looking at
         addresses. ``pieces``: several threads may do parts of them."""
-        if sizes and all(type(known(n)) is int for n in sizes):
-            few = math.prod(known(n) for n in sizes)
-            if 0 < few and few * self.copies <= FEW:
-                self.copies *= few
-                for indices in itertools.product(*(range(known(n)) for n in sizes)):
-                    yield tuple(map(integer, indices))
-                self.copies //= few
-                return
+        few = self.written_out(sizes)
+        if few:
+            self.copies *= few
+            for indices in itertools.product(*(range(known(n)) for n in sizes)):
+                yield tuple(map(integer, indices))
+            self.copies //= few
+            return
         outer, computed = self.group, self.computed
         rare, parallel = parallel and self.rare, parallel and not self.rare
         if not self.inside and sizes:
@@ -509,6 +526,9 @@ class Emitter(Arithmetic):
             for n in sizes:
                 many = self.mul(many, n)
             self.spend(many)
+        outermost = not self.inside and bool(sizes)
+        if outermost:
+            self.nests.append(sizes if parallel or rare else ())
         self.inside += 1
         self.element_loops += 1
         if parallel:
@@ -517,7 +537,9 @@ class Emitter(Arithmetic):
         if self.nest is not None and self.nest.inner is None:
             self.nest.inner = list(sizes)
         around, self.nest = self.nest, nest or self.nest
-        opened = [self._open(n) for n in sizes]
+        opened = [self._open(n, outermost and self.rows and k == 0) for k, n in enumerate(sizes)]
+        if outermost:
+            self.row = opened[0].index
         yield tuple([it.index for it in opened])
         for it in reversed(opened):
             self.set(it.counter, llvm.I64, self.op("add", it.index, 1, "nuw nsw"))
@@ -525,16 +547,19 @@ class Emitter(Arithmetic):
             self.label(it.end)
         self.group = outer
         self.inside -= 1
+        if outermost:
+            self.row = None
         self.nest = around
         if nest is not None:
             nest.close(sizes, opened[0].first, opened[0].test)
         if sizes:
             self.computed = computed
 
-    def _open(self, n: Size) -> _Opened:
-        """Write the head of one loop."""
+    def _open(self, n: Size, part: bool = False) -> _Opened:
+        """Write the head of one loop. ``part``: it is for the rows that the function is given."""
         name = self.unique("loop")
-        first = self.set(name, llvm.I64, 0)
+        begin, n = (Operand("%turns.begin", llvm.I64), Operand("%turns.end", llvm.I64)) if part else (0, n)
+        first = self.set(name, llvm.I64, begin)
         head, body, end = self.new_label(), self.new_label(), self.new_label()
         self.jump(head)
         self.label(head)

@@ -16,7 +16,7 @@ import numpy as np
 from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
-from . import arrays, bindings, complexes, conversions, inner
+from . import arrays, bindings, complexes, conversions, inner, row_blocks
 from .arguments import NULL
 from .bit_loops import bit_loop
 from .bytecode import Instructions
@@ -329,7 +329,11 @@ class Interpreter:
         results = self.write_text(exit_state)
         spread = self._spread(results) if self.spread else "parallel is False"
         within: dict[int, InnerLoop] = {}
-        if isinstance(spread, Spread):
+        by_rows = row_blocks.found(self, results) if self.spread and isinstance(spread, str) else None
+        if by_rows is not None:
+            spread = by_rows
+            self.write_text(exit_state, rows=True)
+        elif isinstance(spread, Spread):
             self.write_text(exit_state, True)
         elif self.spread and not (self.containers.sites or self.inlining.recursion.frames or self.others.own_cells):
             within = inner.found(self, self.live)
@@ -376,10 +380,17 @@ class Interpreter:
         return module(self.e, layout)
 
     def write_text(
-        self, exit_state: State, turns: bool = False, emitter: type[Emitter] | None = None, shares: tuple | None = None
+        self,
+        exit_state: State,
+        turns: bool = False,
+        emitter: type[Emitter] | None = None,
+        shares: tuple | None = None,
+        rows: bool = False,
     ) -> list:
-        """The final run; ``turns``: for a part of the outermost loop's turns. ``shares``: errors and metadata that there are already."""
+        """The final run; ``turns``: for a part of the outermost loop's turns; ``rows``: for all turns of a part of the rows. ``shares``: errors and
+        metadata that there are already."""
         self.machine.e = (emitter or (TapeEmitter if self.recorded else Emitter))(self.sizes, self.fast, turns)
+        self.e.rows, self.e.splits = rows, not rows
         if shares is not None:
             self.e.errors, self.e.metadata = shares
         self.machine.stack = []
@@ -546,10 +557,14 @@ class Interpreter:
 
     def _loops_within(self) -> bool:
         """Whether a turn has loops of its own."""
+        return bool(self.e.element_loops) or self.has_loops_of_turns()
+
+    def has_loops_of_turns(self) -> bool:
+        """Whether a turn has loops of its own in the bytecode."""
         region, insts = self.region, self.machine.insts
         places = [k for start, end in region.blocks.items() for k in range(start, end)]
         inside = [insts[k] for k in places if k not in self.closed_loops]
-        return bool(self.e.element_loops) or any(
+        return any(
             (i.name == "FOR_ITER" and i.index != region.header)
             or (i.target is not None and region.header < i.target < i.index)
             for i in inside

@@ -190,7 +190,7 @@ def reduce(e: Emitter, name: str, x, axes: tuple[int, ...] | None = None, keepdi
         if keepdims:
             it = iter(zip(out.sizes, out.strides))
             both = [(1, 0) if d in over else next(it) for d in range(x.ndim)]
-            out = replace(out, sizes=tuple(n for n, _ in both), strides=tuple(s for _, s in both))
+            out = replace(out, sizes=tuple(n for n, _ in both), strides=tuple(s for _, s in both), rows=False)
         return out
     sizes = tuple(1 if d in over else n for d, n in enumerate(x.sizes) if keepdims or d in kept)
 

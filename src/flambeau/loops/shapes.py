@@ -27,12 +27,14 @@ def reshape(e: Emitter, place: str, x, *shape) -> ArrayView:
         made = e.mul(made, rest)
     if made != total:
         e.check(e.cmp("eq", made, total), "ValueError", text, total)
-    return replace(view, sizes=tuple(sizes), strides=arrays.dense_strides(e, sizes, view.dtype.itemsize), whole=None)
+    return replace(
+        view, sizes=tuple(sizes), strides=arrays.dense_strides(e, sizes, view.dtype.itemsize), whole=None, rows=False
+    )
 
 
 def ravel(e: Emitter, place: str, x) -> ArrayView:
     view = _together(e, place, x)
-    return replace(view, sizes=(arrays.count(e, view.sizes),), strides=(view.dtype.itemsize,), whole=None)
+    return replace(view, sizes=(arrays.count(e, view.sizes),), strides=(view.dtype.itemsize,), whole=None, rows=False)
 
 
 def flatten(e: Emitter, place: str, x) -> ArrayView:
@@ -46,7 +48,7 @@ def flatten(e: Emitter, place: str, x) -> ArrayView:
 def transpose(e: Emitter, place: str, x) -> ArrayView:
     if not isinstance(x, ArrayView):
         raise Declined("the transpose of an expression")
-    return replace(x, sizes=x.sizes[::-1], strides=x.strides[::-1], whole=None)
+    return replace(x, sizes=x.sizes[::-1], strides=x.strides[::-1], whole=None, rows=False)
 
 
 def _made(e: Emitter, place: str, x: Expression) -> ArrayView:

@@ -183,7 +183,7 @@ class ArrayView:
     """Elements in memory: address of the first, sizes and byte strides. ``origins``: the operands (by
     number) and the places in the code (as text) whose memory it may be. ``owner``: the buffer that has to be kept for it, or None for
     memory that outlives the loop. ``whole``: the number of the operand that it is, when it is all of it. ``turn``: what is known of the turn of
-    the outermost loop that all its elements belong to."""
+    the outermost loop that all its elements belong to. ``rows``: whether its first axis is that of the memory, from the first element on."""
 
     ptr: Operand
     dtype: np.dtype
@@ -193,6 +193,7 @@ class ArrayView:
     owner: Operand | None = None
     whole: int | None = None
     turn: frozenset[TurnIndex] = frozenset()
+    rows: bool = False
 
     @property
     def ndim(self) -> int:

@@ -543,7 +543,7 @@ def try_range(tx, v: RangeVariable) -> bool:
     *ends, count = trip
     reads = reads_arrays(tx, header)
     worth = _work(tx, header, count)
-    if not _is_worth_it(tx, header, worth):
+    if not _is_worth_it(tx, header, worth, count):
         return False
     if not reads and count < WORTH and worth < TOO_MANY and not recurses(tx, header):
         return False
@@ -588,10 +588,11 @@ def _remainder(count, period: int) -> int:
     return _number(count % period)
 
 
-def _is_worth_it(tx, header: int, work: int) -> bool:
-    """Whether unrolling the loop would be long, or has turned out to break the graph."""
+def _is_worth_it(tx, header: int, work: int, count: int) -> bool:
+    """Whether unrolling the loop would be long, or has turned out to break the graph. A loop of one turn is none."""
     body = tx.insts[header + 1 : tx.insts[header].target]
-    return tx.output.resumes.short_loops or work >= (WORTH_WRITING if any(map(_writes, body)) else WORTH)
+    writes = count > 1 and any(map(_writes, body))
+    return tx.output.resumes.short_loops or work >= (WORTH_WRITING if writes else WORTH)
 
 
 def _work(tx, header: int, count: int) -> int:
@@ -642,7 +643,7 @@ def try_arrays(tx, v) -> bool:
         found = _iterable(tx, operands, v)
     except Declined:
         return False
-    if found is None or not _is_worth_it(tx, header, _work(tx, header, found[1])):
+    if found is None or not _is_worth_it(tx, header, _work(tx, header, found[1]), found[1]):
         return False
     return _native(tx, header, operands, OverItems(found[0]), found[2])
 
