@@ -1,4 +1,4 @@
-"""Handlers of the override "lower": they run the rules of native kernels (core/native_kernels.py), for a compiled graph or for an eager call."""
+"""Handlers of the override "lower": they run the rules of native kernels (core/native_kernels), for a compiled graph or for an eager call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KernelCalls in call plans: the handler of core/native_kernels.py that makes steps of them."""
+"""KernelCalls in call plans: the handler of core/native_kernels that makes steps of them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..base.shapes import contiguous_strides, is_contiguous, normalize_dim
 from ..core import modes, native_kernels
 from ..core.handler import Handler
 from ..core.messages import About
+from ..core.native_kernels import ordering, windows
 from .backend import kernel_of, wrap_meta
 from .program import REFUSED, NotPlanned, PlanValue, Program, bytes_of, value_meta
 
@@ -53,7 +54,7 @@ class KernelCalls(Handler):
     """What the override "lower" of an operator is handed. It has the rules of native kernels and nothing else: what
     is lowered to other things has no call plan by this way (AttributeError)."""
 
-    rules = (native_kernels,)
+    rules = native_kernels.SUBJECTS
 
     def __init__(self, program: Program, make=None):
         """``make``: (program, operator, values, out) -> the operator's result, of other operators that the override calls."""
@@ -177,7 +178,7 @@ class Held:
 class ArrayCalls(Handler):
     """What the override "rows" of an operator is handed where there is no call plan: kernels run at once."""
 
-    rules = (native_kernels,)
+    rules = native_kernels.SUBJECTS
 
     def launch(self, kernel, operands, outs, flops, /, **numbers) -> list[Held]:
         made = [Held(np.ndarray(o.shape, o.dtype.np, strides=bytes_of(o.strides, o.dtype.np))) for o in outs]
@@ -199,7 +200,7 @@ class ArrayCalls(Handler):
 
 def extreme(p: Program, x: PlanValue, dim, keepdim: bool, least: bool) -> PlanValue:
     """argmax or argmin."""
-    made = native_kernels.extreme(KernelCalls(p), Stored(x), dim, least).value
+    made = ordering.extreme(KernelCalls(p), Stored(x), dim, least).value
     if not keepdim:
         return made
     axis = None if dim is None else normalize_dim(dim, len(x.shape))
@@ -209,7 +210,7 @@ def extreme(p: Program, x: PlanValue, dim, keepdim: bool, least: bool) -> PlanVa
 
 def line_products(p: Program, lines: PlanValue) -> PlanValue:
     """The products of lines (lines, terms)."""
-    return native_kernels.line_products(KernelCalls(p), Stored(lines)).value
+    return windows.line_products(KernelCalls(p), Stored(lines)).value
 
 
 def _stored(x):

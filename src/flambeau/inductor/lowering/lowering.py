@@ -272,7 +272,7 @@ class Lowering(Handler):
         return count is None or whole is None or count > whole // REPEATED
 
     rules = (
-        native_kernels, boxes, complex_tensors, conditions, indexing, kinds, reductions,
+        *native_kernels.SUBJECTS, boxes, complex_tensors, conditions, indexing, kinds, reductions,
         data_sizes, launch, linalg, random, recurrence, select, special,
     )  # fmt: skip
 

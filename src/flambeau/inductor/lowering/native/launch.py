@@ -1,6 +1,6 @@
 """Native kernels (csrc/runtime/kernels.def) in a graph: launches between compiled ones, results in the arena.
 
-What they are handed: core/native_kernels.py."""
+What they are handed: core/native_kernels."""
 
 from __future__ import annotations
 
