@@ -211,7 +211,7 @@ def difference(want, got) -> str:
         ):
             return f"{k}: {type(x).__name__} {getattr(x, 'dtype', '')} {np.shape(x)} {x!r} and {type(y).__name__} {getattr(y, 'dtype', '')} {np.shape(y)} {y!r}"
         narrow = getattr(x, "dtype", None) == np.float32
-        if not np.allclose(x, y, rtol=1e-4 if narrow else 1e-9, atol=1e-5 if narrow else 1e-9, equal_nan=True):
+        if not np.allclose(x, y, rtol=1e-4 if narrow else 1e-6, atol=1e-5 if narrow else 1e-6, equal_nan=True):
             return f"{k}: {x!r} and {y!r}"
     return ""
 
