@@ -14,6 +14,7 @@ from ... import _runtime
 from ...base.forks import at_rest
 from ...base.forks import held_while_forking as _lock
 from ..settings import config
+from . import half_floats
 
 __all__ = [
     "assembly_for",
@@ -217,10 +218,23 @@ def new_engine():
 _engine = functools.cache(new_engine)
 
 
+@functools.cache
+def _add_conversions() -> None:
+    """Give the process the conversions of float16 that LLVM's code calls where the processor has none."""
+    if platform.machine() not in ("x86_64", "AMD64") or "+f16c" in host()[1].split(","):
+        return
+    llvm, engine = _binding(), new_engine()
+    engine.add_object_file(llvm.ObjectFileRef.from_data(compile_text(half_floats.TEXT)))
+    engine.finalize_object()
+    for ours, name in half_floats.FUNCTIONS.items():
+        llvm.add_symbol(name, engine.get_function_address(ours))
+
+
 def load_object(data: bytes, names: list[str], engine=None) -> dict[str, int]:
     """Link object code into the process; the addresses of its functions. Names must be unique in the engine (by default the common one)."""
     llvm = _binding()
     with _lock:
+        _add_conversions()
         engine = engine or _engine()
         engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         engine.finalize_object()
