@@ -1,5 +1,6 @@
 """What a loop's kernel is given: its parameters, and the runtime's functions in the places where the runtime puts them."""
 
+import collections
 import json
 import re
 
@@ -83,6 +84,16 @@ def queued(a):
     return line, first
 
 
+def queued_in_front(a):
+    line = collections.deque()
+    for i in range(len(a)):
+        if a[i] > 0.5:
+            line.appendleft(i)
+        else:
+            line.append(-i)
+    return line.popleft(), len(line)
+
+
 def counted(a):
     counts = {}
     for i in range(len(a)):
@@ -106,6 +117,7 @@ USES = {
     "spread": (rows, M, np.zeros(300)),
     "spread_within": (rows_in_turn, M, np.zeros(300)),
     **dict.fromkeys(("container_new", "container_end", "container_clear", "list_append", "list_shift"), (queued, A)),
+    "list_prepend": (queued_in_front, A),
     **dict.fromkeys(("table_find", "table_put", "table_remove"), (counted, A)),
 }
 

@@ -104,7 +104,7 @@ def test_narrow_numbers(dtype, small_parts):
         *(x.double() for x in (q, k, v)), MODS["capped"], return_aux=AuxRequest(lse=True, max_scores=True)
     )
     assert out.dtype is dtype and aux.lse.dtype is aux.max_scores.dtype is torch.float32
-    assert (out.double() - want).abs().max() < 2 * torch.finfo(dtype).eps * want.abs().max()
+    assert (out.double() - want).abs().max() < 4 * torch.finfo(dtype).eps * want.abs().max()
     assert (aux.lse.double() - known.lse).abs().max() < 1e-5
     assert (aux.max_scores.double() - known.max_scores).abs().max() < 1e-5
 

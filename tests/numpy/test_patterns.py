@@ -18,13 +18,15 @@ PATTERNS = {
     "a histogram and a search over its sums": ("otsu_threshold", 1),
     "a checksum of 16 bits": ("crc16", 1),
     "a stencil in three dimensions with where": ("horizontal_diffusion", 0),
-    "sweeps along the third dimension": ("vertical_advection", 4),
+    "sweeps along the third dimension": ("vertical_advection", 2),
     "a stepper of flow in two dimensions": ("cavity_flow", 1),
     "Cholesky's factors by products": ("cholesky_by_columns", 1),
     "correlations by rows": ("correlation_by_rows", 1),
     "the sum of a product of broadcast arrays": ("sum_of_outer_products", 0),
 }
 MOST = 40  # operators
+# Its first and last levels, loops of one turn over whole arrays, are written out.
+MORE = {"vertical_advection": 80}
 
 
 def _program(name):
@@ -42,5 +44,5 @@ def test_pattern_is_one_graph(pattern):
     torch._dynamo.reset()
     found = torch._dynamo.explain(program.function)(*program.arguments(np.random.default_rng(0), program.large))
     assert (found.graph_count, found.graph_break_count) == (1, 0), found.break_reasons
-    assert found.op_count <= MOST
+    assert found.op_count <= MORE.get(name, MOST)
     assert len(found.loops) == loops and all(": native" in line for line in found.loops), found.loops
