@@ -6,6 +6,7 @@ import pytest
 import flambeau as torch
 from flambeau.base.expr import Div, Mod, terms
 from flambeau.inductor.debug import observing
+from flambeau.inductor.ir.nodes import Reduction
 from flambeau.inductor.ir.values import walk
 
 R = np.random.default_rng(4)
@@ -56,3 +57,24 @@ def test_by_lines(name):
             np.testing.assert_allclose(got, want, rtol=1e-11)
     assert len(found) == 1
     assert not _divisions(found[0])
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("classes", [2, 31, 5000])
+def test_sums_of_rows_that_hold_one_element(classes, dynamic):
+    """The sum is known: the element, where its place is one of the row's. Negative zeros are added to zeros."""
+    places = torch.tensor([[0], [classes - 1], [1], [-1], [classes], [1]])
+    elements = torch.tensor([[2.5], [-1.0], [-0.0], [3.0], [4.0], [float("nan")]])
+
+    def f(x, places, elements):
+        held = torch.where(places == torch.arange(x.shape[1]), elements, 0.0)
+        return held.sum(1), x - held.sum(1, keepdim=True) * held
+
+    x = torch.rand(6, classes)
+    found = []
+    with observing(lambda gm, made, info: found.append(made)):
+        got = torch.compile(f, dynamic=dynamic)(x, places, elements)
+    assert not any(isinstance(n, Reduction) for made in found for g in made.groups for n in g.nodes)
+    for g, w in zip(got, f(x, places, elements)):
+        torch.testing.assert_close(g, w, equal_nan=True, rtol=0, atol=0)
+        assert torch.equal(g.signbit(), w.signbit())

@@ -213,9 +213,7 @@ class _Writer:
         size, longest = 1, 0.0
         for vs in self.walked:
             longest = max(longest, weight(vs))
-            for x in vs:
-                if x.op != "const" and v in x.variables():
-                    size = max(size, itemsize(compute_type(x.dtype)) if x.op != "index" else 8)
+            size = max(size, self._widest(vs, v))
         lanes = 128 // size if longest <= 8 else 64 // size
         lanes = max(4, min(lanes, 32))
         if self._in_wide_strips(lanes, size, longest):
@@ -224,6 +222,18 @@ class _Writer:
         while lanes > 4 and lanes > extent:
             lanes //= 2
         return lanes if extent >= 4 else 1
+
+    @staticmethod
+    def _widest(values, v: Var) -> int:
+        """The bytes of the widest type that more than a tenth of the work along the lanes is in: the place that an element is compared with is
+        twice as wide as the floats of a long body, which shall fill the registers."""
+        work: dict[int, float] = {}
+        for x in values:
+            if x.op != "const" and v in x.variables():
+                n = itemsize(compute_type(x.dtype)) if x.op != "index" else 8
+                work[n] = work.get(n, 0) + max(weight([x]), 1)
+        enough = sum(work.values()) / 10
+        return max((n for n, done in work.items() if done > enough), default=1)
 
     def _in_wide_strips(self, lanes: int, size: int, longest: float) -> bool:
         """Whether a short body sums whole strips of columns of a large operand."""

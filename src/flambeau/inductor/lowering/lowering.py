@@ -263,7 +263,11 @@ class Lowering(Handler):
     def costly(self, x: LazyTensor) -> bool:
         if 0 in x.sizes:
             return False
-        probe = walk(x.at(tuple(variable(v) for v in self.variables(x.sizes))))
+        loops = self.variables(x.sizes)
+        probe = walk(x.at(tuple(map(variable, loops))))
+        if loops:
+            # What is the same along a row is computed once for it.
+            probe = [v for v in probe if loops[-1] in v.variables()]
         return weight(probe) > 6 or sum(v.op == "load" and self.large(v.args[0], x) for v in probe) > 2
 
     def large(self, name: str, x: LazyTensor) -> bool:

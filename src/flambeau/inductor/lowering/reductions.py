@@ -37,6 +37,10 @@ def reduce(lowering, combine, init, shape, kept, dims, element):
         if combine in ("argmax", "argmin"):
             return lambda c: lowering.values.const(0, "i64")
         return lambda c: value(c, zero)
+    if combine == "add" and len(dims) == 1:
+        loops, (r,) = lowering.variables(outer), lowering.variables(inner)
+        if _picks_one(value([variable(p) for p in loops], [variable(r)]), r):
+            return lambda c: _picked(lowering, value(c, [variable(r)]), r)
     arg = combine in ("argmax", "argmin")
     column = bool(kept) and kept[-1] == len(shape) - 1
     many = hint(n)
@@ -88,6 +92,30 @@ def reduce(lowering, combine, init, shape, kept, dims, element):
     buffer = lowering.new_buffer(outer, dense_strides(outer), t)
     lowering.add(Reduction(buffer.name, loops, reduced, combine, init, v, linear(map(variable, loops), buffer.strides)))
     return lambda c: lowering.values.load(buffer.name, linear(c, buffer.strides), t)
+
+
+def _picks_one(v, r) -> bool:
+    """Whether ``v`` is 0 but at one place of ``r``: the gradient of an element picked by its place, of which the sum is known."""
+    if v.op != "where" or v.args[0].op != "eq" or v.args[2].op != "const" or v.args[2].args[0] != 0:
+        return False
+    return r not in v.args[1].variables() and _place(v, r) is not None
+
+
+def _place(v, r):
+    """What ``r`` itself is compared with; None where there is no such comparison."""
+    x, y = v.args[0].args
+    for it, place in ((x, y), (y, x)):
+        if it.op == "index" and it.args[0] == variable(r) and r not in place.variables():
+            return place
+    return None
+
+
+def _picked(lowering, v, r):
+    """The sum of such a ``v`` over ``r``: its value where the place is one of ``r``'s, 0 where it is none. Added to 0, as -0 would be."""
+    place = _place(v, r)
+    whole, typed = lowering.handler(place.dtype), lowering.handler(v.dtype)
+    inside = whole.logical_and(whole.ge(place, 0), whole.lt(place, lowering.values.index(r.extent)))
+    return typed.where(inside, typed.add(v.args[1], 0), 0)
 
 
 def _unflatten(flat: Expr | int, shape):
