@@ -109,7 +109,7 @@ from utils.data.loader: _DatasetKind
     "+utils.data.worker": "value None: _worker_info\nfrom utils.data.worker: _generate_state=numpy_seed",
     "+testing": "from: FileCheck",
     "+return_types": "value []: all_return_types\nreturns None: pytree_register_structseq",
-    "+compat.jit": "from compat.legacy: TracerWarning\nrefuses: _get_trace_graph",
+    "+compat.jit": "from compat.legacy: TracerWarning\nfrom compat.jit_traced: _get_trace_graph=trace_graph",
     "+compat.utils": "returns None: _get_available_device_type\nfrom compat.defaults: _get_device_module=get_device_module\n"
     "value {}: IMPORT_MAPPING NAME_MAPPING\nvalue False: TYPE_CHECKING\nvalue None: P",
     "+ao.quantization": "why: quantisation of TorchScript and of embeddings is not built; the flows of linear layers, convolutions and "

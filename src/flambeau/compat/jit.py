@@ -21,7 +21,7 @@ from ..core.tensor import Tensor
 from ..futures import Future
 from ..modules.module import Module
 from ..serialization.archive import Archive
-from . import jit_traced
+from . import jit_capture, jit_traced
 from .script_classes import Error, ScriptFunction, ScriptModule
 
 __all__ = [
@@ -209,7 +209,7 @@ def trace(
         return trace_module(func, inputs, strict=strict, example_inputs_is_kwarg=example_kwarg_inputs)
     args, kwargs = _inputs(example_inputs, example_kwarg_inputs)
     with _traces():
-        graph = jit_traced.capture(func, args, kwargs, strict)
+        graph = jit_capture.capture(func, args, kwargs, strict).graph
     return _marked(jit_traced.TracedFunction(func, graph, jit_traced.shape_of(args, kwargs)))
 
 
@@ -377,5 +377,8 @@ def set_fusion_strategy(strategy):
 
 
 def export_opnames(m) -> list[str]:
-    """Names of the operators in a traced graph."""
-    return sorted({str(n.target) for n in m.graph.nodes if n.op == "call_function"})
+    """The operators in the graph of a trace with their overloads, sorted: ``"aten::add.Tensor"``."""
+    schemas = [
+        getattr(n.target, "_schema", None) for n in m.graph_module.graph.find_nodes(op="call_function", sort=False)
+    ]
+    return sorted({f"{s.name}.{s.overload_name}".removesuffix(".") for s in schemas if s is not None})

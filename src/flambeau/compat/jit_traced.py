@@ -2,53 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from .. import _C, fx
-from ..autograd.grad_mode import no_grad
 from ..base import pytree
 from ..modules.module import Module
-from ..proxy import make_fx
+from .jit_capture import capture, parameter_names
 
-__all__ = ["TracedFunction", "TracedModule", "capture", "shape_of", "trace_methods"]
+if TYPE_CHECKING:
+    from .script_graphs import Graph
 
-
-def capture(func: Callable, args: tuple, kwargs: dict, strict: bool) -> fx.GraphModule:
-    """``func`` at these arguments as a graph that takes the tensors in them, in the order of the tree."""
-    leaves, spec = pytree.tree_flatten((args, kwargs))
-    # One that is given twice is two arguments.
-    seen: set[int] = set()
-    tensors = []
-    for x in leaves:
-        if isinstance(x, _C.TensorBase):
-            tensors.append(x.detach() if id(x) in seen else x)
-            seen.add(id(x))
-
-    def flat(*given):
-        rest = iter(given)
-        a, k = pytree.tree_unflatten([next(rest) if isinstance(x, _C.TensorBase) else x for x in leaves], spec)
-        out = func(*a, **k)
-        if isinstance(out, dict) and strict:
-            raise RuntimeError(
-                "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only valid if the container "
-                "structure does not change based on the module's inputs. Consider using a constant container instead (e.g. for `list`, use a "
-                "`tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass "
-                "strict=False to trace() to allow this behavior."
-            )
-        return out
-
-    with no_grad():
-        return make_fx(flat)(*tensors)
-
-
-def _names(func) -> list[str]:
-    """The positional parameters of a function or of a module's forward."""
-    try:
-        parameters = inspect.signature(func.forward if isinstance(func, Module) else func).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+__all__ = ["TracedFunction", "TracedModule", "shape_of", "trace_graph", "trace_methods"]
 
 
 def _given(args: tuple, kwargs: dict, names: list[str], examples: tuple) -> list:
@@ -76,7 +41,7 @@ class TracedFunction:
     def __init__(self, func: Callable, graph: fx.GraphModule, examples: tuple):
         self.__name__ = getattr(func, "__name__", type(func).__name__)
         self.__doc__ = func.__doc__
-        self._graph_module, self._names, self._examples = graph, _names(func), examples
+        self._graph_module, self._names, self._examples = graph, parameter_names(func), examples
 
     def __call__(self, *args, **kwargs):
         return self._graph_module(*_given(args, kwargs, self._names, self._examples))
@@ -87,9 +52,18 @@ class TracedFunction:
         return self.__name__
 
     @property
-    def graph(self) -> fx.Graph:
-        """The captured graph."""
-        return self._graph_module.graph
+    def graph(self) -> Graph:
+        """The captured graph in TorchScript's form."""
+        from .script_graphs.traced import of_trace
+
+        return of_trace(self._graph_module.graph, self._graph_module, None)
+
+    inlined_graph = graph
+
+    @property
+    def graph_module(self) -> fx.GraphModule:
+        """The captured graph, which is what is run."""
+        return self._graph_module
 
     @property
     def code(self) -> str:
@@ -152,14 +126,25 @@ class TracedModule(Module):
         return True
 
     @property
-    def graph(self) -> fx.Graph:
-        """The captured graph of ``forward``."""
-        return self._graphs["forward"][0].graph
+    def graph(self) -> Graph:
+        """The captured graph of ``forward`` in TorchScript's form: what submodules call stands in it, with the scopes of their names."""
+        from .script_graphs.traced import of_trace
+
+        return of_trace(self.graph_module.graph, self, self.original_name)
+
+    inlined_graph = graph
+
+    @property
+    def graph_module(self) -> fx.GraphModule:
+        """The captured graph of ``forward``, which is what is run. RuntimeError where it wasn't traced."""
+        if "forward" not in self._graphs:
+            raise RuntimeError(f"{self.original_name}.forward wasn't traced: the graph of the whole module was")
+        return self._graphs["forward"][0]
 
     @property
     def code(self) -> str:
         """The graph of ``forward`` as Python."""
-        return self._graphs["forward"][0].code
+        return self.graph_module.code
 
 
 def trace_methods(original: Module, inputs: dict[str, tuple[tuple, dict]], strict: bool) -> TracedModule:
@@ -168,7 +153,7 @@ def trace_methods(original: Module, inputs: dict[str, tuple[tuple, dict]], stric
     homes = {id(t): name for name, t in [*original.named_parameters(remove_duplicate=False), *original.named_buffers()]}
     for method, (args, kwargs) in inputs.items():
         fn = original if method == "forward" else getattr(original, method)
-        graph = capture(fn, args, kwargs, strict)
+        graph = capture(fn, args, kwargs, strict).graph
         for node in graph.graph.nodes:
             if node.op == "get_attr":
                 value = getattr(graph, node.target, None)
@@ -177,5 +162,25 @@ def trace_methods(original: Module, inputs: dict[str, tuple[tuple, dict]], stric
                 else:  # a constant of the trace
                     out.register_buffer(f"_{method}{node.target}", value, False)
                     node.target = f"_{method}{node.target}"
-        out._add(method, fx.GraphModule(out, graph.graph), _names(fn), shape_of(args, kwargs))
+        out._add(method, fx.GraphModule(out, graph.graph), parameter_names(fn), shape_of(args, kwargs))
     return out
+
+
+def trace_graph(
+    f,
+    args=(),
+    kwargs=None,
+    strict: bool = True,
+    _force_outplace: bool = False,
+    return_inputs: bool = False,
+    _return_inputs_states: bool = False,
+):
+    """``torch.jit._get_trace_graph``: (the graph of ``f(*args, **kwargs)``, the result without history), and with ``return_inputs`` the inputs.
+    Parameters and buffers of a module are inputs of the graph, behind the arguments; inputs have numbers for names."""
+    from .script_graphs.traced import of_trace
+
+    args, kwargs = args if isinstance(args, tuple) else (args,), kwargs or {}
+    found = capture(f, args, kwargs, strict)
+    states = {id(t): t for t in f.state_dict(keep_vars=True).values()} if isinstance(f, Module) else {}
+    graph = of_trace(found.graph.graph, found.graph, None, tuple(states.values()), named=False)
+    return (graph, found.result, args) if return_inputs else (graph, found.result)
