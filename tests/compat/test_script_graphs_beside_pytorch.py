@@ -7,6 +7,7 @@ import pytest
 
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
+from test_script_archives import FOLDER, NAMES  # noqa: E402
 
 import flambeau  # noqa: E402
 
@@ -23,6 +24,10 @@ MODULES = {
     "nested": lambda nn: nn.Sequential(nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)), nn.Dropout(), nn.GELU()),
     "embedding": lambda nn: nn.Sequential(nn.Flatten(), nn.Linear(4, 2), nn.Sigmoid()),
 }
+
+
+# Named tuples are classes here, and a fork is a block.
+UNLIKE = {"codes_sequences", "language", "packed"}
 
 
 def shown(graph) -> list[str]:
@@ -59,3 +64,30 @@ def test_traced_modules(name):
         module = MODULES[name](lib.nn).eval()
         rows.append(operators(lib.jit.trace(module, lib.ones(SHAPE)).inlined_graph))
     assert rows[0] == rows[1]
+
+
+def described(graph) -> list[str]:
+    """The lines of a graph without places; values are numbered in order, and constants stand where they are used: of tensors of several elements and
+    packed weights only that they are."""
+    constants, numbers, lines = {}, {}, []
+    for line in re.sub(r" # .*", "", str(graph)).splitlines():
+        found = re.match(r"\s*%([\w.]+) : (.*) = prim::Constant(.*)\(\)$", line)
+        if found is None:
+            lines.append(line)
+            continue
+        name, kind, value = found.groups()
+        whole = ".classes." in kind or kind == "Tensor" and not value.startswith("[value={")
+        constants[name] = f"<{kind}{'' if whole else value}>"
+
+    def renamed(match):
+        name = match[1]
+        return constants[name] if name in constants else numbers.setdefault(name, f"%{len(numbers)}")
+
+    return [re.sub(r"%([\w.]+)", renamed, line) for line in lines]
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - UNLIKE))
+def test_archives(name):
+    path = str(FOLDER / f"{name}.pt")
+    there, here = (described(lib.jit.load(path).graph) for lib in (torch, flambeau))
+    assert there == here

@@ -22,6 +22,8 @@ def _attribute(value) -> Attribute:
         return Attribute("t", value)
     if isinstance(value, Device):
         return Attribute("s", value)
+    if isinstance(value, list) and value and type(value[0]) in _KINDS:
+        return Attribute(f"{_KINDS[type(value[0])]}s", value)
     return Attribute(_KINDS.get(type(value), "ival"), value)
 
 
@@ -79,9 +81,9 @@ class Builder:
         attributes = {} if value is None else {"value": value}
         return self.node("prim::Constant", (), (kind or of_value(value),), attributes=attributes, name=name).output()
 
-    def attribute(self, of: Value, name: str, kind: ScriptType = TENSOR) -> Value:
+    def attribute(self, of: Value, name: str, kind: ScriptType = TENSOR, wanted: str = "") -> Value:
         """The attribute ``name`` of an object."""
-        wanted = f"_{name}" if name.isdigit() else name
+        wanted = wanted or (f"_{name}" if name.isdigit() else name)
         return self.node("prim::GetAttr", (of,), (kind,), name=wanted, attributes={"name": name}).output()
 
     def collected(self, kind: ScriptType, values) -> Value:

@@ -29,9 +29,12 @@ def _constant(value) -> str:
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, str | Device):
-        return json.dumps(str(value), ensure_ascii=False)
+        return json.dumps(str(value), ensure_ascii=False).replace("'", "\\'")
     if isinstance(value, Tensor):
-        return f"{{{shown(value.item())}}}" if value.dim() == 0 else "<Tensor>"
+        if value.dim():
+            return "<Tensor>"
+        number = value.item()
+        return f"{{{number:g}}}" if isinstance(number, float) else f"{{{_constant(number)}}}"
     if isinstance(value, list):
         return f"[{', '.join(map(_constant, value))}]"
     return shown(value)

@@ -68,6 +68,8 @@ class _Trace:
             value = getattr(self.root, path)
             if id(value) in self.states:
                 return self.states[id(value)]
+            if not isinstance(value, Tensor):  # the branches of torch.cond and the like
+                return self.build.node("prim::GetAttr", (), (ScriptType("Any"),), attributes={"name": path}).output()
             return self.build.constant(value, of_value(value, value.requires_grad))
         if path not in self.held:
             self.build.scope = ""
@@ -89,17 +91,17 @@ class _Trace:
         if schema is None:
             given = [self.argument(a, None) for a in (*node.args, *node.kwargs.values())]
             attributes = {"name": getattr(node.target, "__name__", str(node.target))}
-            return self.build.node("prim::PythonOp", given, (_type_of(node),), attributes=attributes).output()
+            parts = _parts(node)
+            made = self.build.node("prim::PythonOp", given, parts or (_type_of(node),), attributes=attributes)
+            return made._outputs if parts else made.output()
         given = [self.argument(value, a) for a, value in _bound(schema, node)]
-        held, returns = node.meta.get("val"), schema.returns
+        returns = schema.returns
         if len(returns) == 1 and returns[0].is_list:
             listed = self.build.node(schema.name, given, (ScriptType("List", (TENSOR,)),), schema=schema).output()
-            uses = [u.args[1] for u in node.users if u.target is operator.getitem]
-            kinds = tuple(map(of_value, held)) if held is not None else (TENSOR,) * (max(uses, default=-1) + 1)
-            return self.build.node("prim::ListUnpack", (listed,), kinds)._outputs
+            return self.build.node("prim::ListUnpack", (listed,), _parts(node))._outputs
         if len(returns) == 1:
             return self.build.node(schema.name, given, (_type_of(node),), schema=schema).output()
-        kinds = tuple(map(of_value, held)) if isinstance(held, (list, tuple)) else (TENSOR,) * len(returns)
+        kinds = _parts(node) if "val" in node.meta else (TENSOR,) * len(returns)
         return self.build.node(schema.name, given, kinds, schema=schema)._outputs
 
     def argument(self, value, a: Argument | None) -> Value:
@@ -164,6 +166,15 @@ def _bound(schema: Schema, node: fx.Node):
 def _type_of(node: fx.Node) -> ScriptType:
     held = node.meta.get("val")
     return TENSOR if held is None else of_value(held, node.meta.get("requires_grad"))
+
+
+def _parts(node: fx.Node) -> tuple[ScriptType, ...]:
+    """The types of the parts of a call's result: as many as are known, or used."""
+    if "val" in node.meta:
+        held = node.meta["val"]
+        return tuple(map(of_value, held)) if isinstance(held, (list, tuple)) else ()
+    places = [u.args[1] for u in node.users if u.target is operator.getitem]
+    return (TENSOR,) * (max(places, default=-1) + 1)
 
 
 def _scope(node: fx.Node) -> str:

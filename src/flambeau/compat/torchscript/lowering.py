@@ -15,12 +15,19 @@ from .names import CONTEXTS
 from .nodes import Closure, Refused
 from .types import ANY, INT, NONE, SIZE, TENSOR, Type, join
 
-__all__ = ["lower"]
+__all__ = ["lower", "opened"]
 
 
 def lower(method, program) -> ast.FunctionDef:
     """The function of a :class:`declared.Method`, as a node whose global names are put into ``program.space``."""
     return _Function(method, program).lowered()
+
+
+def opened(method, program) -> _Function:
+    """What tells the types of a method's expressions: it knows those of the parameters, and of locals once it was given the statements before."""
+    made = _Function(method, program)
+    made.parameters()
+    return made
 
 
 def _assigns(body: list[ast.stmt]) -> set[str]:
@@ -32,16 +39,17 @@ class _Function(Calls):
     """``do_*``: the statements of a node of that class."""
 
     def lowered(self) -> ast.FunctionDef:
-        source, params = self.method.node, []
-        if self.method.owner is not None:
-            params.append(ast.arg(self.method.of))
-            self.types[self.method.of] = Type(self.method.owner.qualified)
-        for name, kind in self.method.takes:
-            params.append(ast.arg(name))
-            self.types[name] = kind
-        arguments = ast.arguments([], params, None, [], [], None, [])
+        source = self.method.node
+        arguments = ast.arguments([], self.parameters(), None, [], [], None, [])
         body = self.block(source.body)
         return self._def(source, source.name, arguments, body)
+
+    def parameters(self) -> list[ast.arg]:
+        """The parameters, whose types are known from here on."""
+        if self.method.owner is not None:
+            self.types[self.method.of] = Type(self.method.owner.qualified)
+        self.types |= self.method.takes
+        return [ast.arg(name) for name in self.types]
 
     def _def(self, source, name, arguments, body) -> ast.FunctionDef:
         made = ast.FunctionDef(name, arguments, body, [], None, None)

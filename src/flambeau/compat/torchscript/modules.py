@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 import keyword
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...base.public import public_in
 from ...modules.module import Module
 from ..script_classes import ScriptModule
 from . import calls
+
+if TYPE_CHECKING:
+    from ..script_graphs import Graph
 
 __all__ = ["ArchivedModule", "ArchivedObject", "add_method", "subclass"]
 
@@ -47,11 +50,19 @@ class ArchivedModule(ScriptModule):
         return self.code
 
     @property
-    def graph(self):
-        """NotImplementedError: TorchScript's graphs aren't built; ``code`` says what a method does."""
-        raise NotImplementedError(
-            "the graph of a TorchScript module isn't built in flambeau: `code` is the text of a method, and torch.export or torch.compile capture it"
-        )
+    def graph(self) -> Graph:
+        """The graph of ``forward``, of the archive's code. NotImplementedError where it has ``fork``."""
+        return self._graph("forward", False)
+
+    @property
+    def inlined_graph(self) -> Graph:
+        """The graph of ``forward`` with what the methods and functions that it calls do in the place of the calls."""
+        return self._graph("forward", True)
+
+    def _graph(self, name: str, inline: bool) -> Graph:
+        from ..script_graphs.archived import of_method
+
+        return of_method(self._method(name), self._program, inline)
 
     def _method(self, name: str):
         found = self._archived.methods.get(name)

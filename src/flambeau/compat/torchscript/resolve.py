@@ -48,11 +48,13 @@ class Unbuilt(Exception):
 
 
 class Choice(NamedTuple):
-    """``fn(*args, **kwargs)``; ``convert`` maps places and keywords to what their argument goes through first: "dtype", "int", "float", ..."""
+    """``fn(*args, **kwargs)``; ``convert`` maps places and keywords to what their argument goes through first: "dtype", "int", "float", ...
+    ``schema``: of the overload, None for arithmetic of numbers and methods of containers."""
 
     fn: Callable
     gives: Type
     convert: dict
+    schema: Schema | None = None
 
 
 _PLAIN = {
@@ -202,6 +204,7 @@ def choose(space: str, name: str, args: list[Type], kwargs: dict[str, Type]) -> 
                     else fn,
                     gives,
                     convert,
+                    schema,
                 )
     if not overloads and name not in table:
         raise UnknownOperator(f"{space}::{name}")
