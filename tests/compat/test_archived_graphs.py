@@ -62,6 +62,12 @@ def test_a_branch():
     assert str(loaded("state").graph) == STATE
 
 
+def test_graphs_of_methods():
+    m = loaded("language")
+    assert [v.debugName() for v in m.early.graph.inputs()] == ["self", "x", "n"]
+    assert str(m.forward.graph) == str(m.graph) and "prim::If" in str(m.early.inlined_graph)
+
+
 def test_loops_have_blocks():
     graph = loaded("language").graph
     loops = graph.findAllNodes("prim::Loop")

@@ -7,6 +7,7 @@ import pytest
 
 pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
+import scripted_functions  # noqa: E402
 from test_script_archives import FOLDER, NAMES  # noqa: E402
 
 import flambeau  # noqa: E402
@@ -90,4 +91,10 @@ def described(graph) -> list[str]:
 def test_archives(name):
     path = str(FOLDER / f"{name}.pt")
     there, here = (described(lib.jit.load(path).graph) for lib in (torch, flambeau))
+    assert there == here
+
+
+@pytest.mark.parametrize("name", scripted_functions.made(flambeau))
+def test_scripted_functions(name):
+    there, here = (described(lib.jit.script(scripted_functions.made(lib)[name]).graph) for lib in (torch, flambeau))
     assert there == here

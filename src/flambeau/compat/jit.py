@@ -22,7 +22,7 @@ from ..futures import Future
 from ..modules.module import Module
 from ..serialization.archive import Archive
 from . import jit_capture, jit_traced
-from .script_classes import Error, ScriptFunction, ScriptModule
+from .script_classes import Error, LateGraph, ScriptFunction, ScriptModule
 
 __all__ = [
     "Attribute",
@@ -120,9 +120,19 @@ def _marked(obj):
         return obj
     if _isinstance(obj, Module):
         own.setdefault("original_name", type(obj).__name__)
+    if inspect.isfunction(obj):
+        own["graph"], own["inlined_graph"] = (
+            LateGraph(functools.partial(_graph_of_source, obj, inline)) for inline in (False, True)
+        )
     with contextlib.suppress(OSError, TypeError):  # no source: typed in, or native
         own["code"] = inspect.getsource(type(obj).forward if _isinstance(obj, Module) else obj)
     return obj
+
+
+def _graph_of_source(function, inline: bool):
+    from .script_graphs.scripted import of_function
+
+    return of_function(function, inline)
 
 
 def script_method(fn, *args):

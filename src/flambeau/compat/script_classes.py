@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 from ..base.public import public_in
 from ..modules.module import Module
 
-__all__ = ["Error", "ScriptFunction", "ScriptModule"]
+__all__ = ["Error", "LateGraph", "ScriptFunction", "ScriptModule"]
 
 
 class Marks(type):
@@ -37,3 +40,23 @@ class ScriptFunction(metaclass=Marks):
         raise NotImplementedError(
             "torch.jit.ScriptFunction can't be made: torch.jit.script returns the Python function"
         )
+
+
+class LateGraph:
+    """A graph that is made when it is first asked for something: functions carry such as ``graph`` and ``inlined_graph``. ``make()`` gives it, or
+    raises NotImplementedError for a construct whose graph isn't built."""
+
+    def __init__(self, make: Callable):
+        self._make = make
+
+    @functools.cached_property
+    def _made(self):
+        return self._make()
+
+    def __getattr__(self, name: str):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._made, name)
+
+    def __repr__(self) -> str:
+        return str(self._made)

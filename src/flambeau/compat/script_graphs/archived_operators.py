@@ -73,6 +73,9 @@ class Operators(Expressions):
             elif choice.convert.get(place) in _CONVERSIONS:
                 wanted = _CONVERSIONS[choice.convert[place]]
                 found = self.node(OF_TENSORS[wanted], [found], ScriptType(wanted))
+            elif (choice.convert.get(place) or "").startswith("repeat"):
+                times = int(choice.convert[place].split()[1])
+                found = self.node("prim::ListConstruct", [found] * times, ScriptType("List", (found.type(),)))
             given.append(found)
         several = gives.args if len(schema.returns) > 1 else (gives,) * len(schema.returns)
         return self.build.node(schema.name, given, several, name=name, schema=schema)

@@ -32,6 +32,7 @@ class _Trace:
 
     def __init__(self, graph: fx.Graph, root, class_name: str | None, states: tuple, named: bool):
         self.source, self.root, self.class_name = graph, root, class_name
+        self.modules = dict(root.named_modules(remove_duplicate=False)) if class_name is not None else {}
         self.values: dict[fx.Node, Any] = {}
         inputs = [Result("self", ScriptType(f"__torch__.{class_name}"))] if class_name is not None else []
         placeholders = [n for n in graph.nodes if n.op == "placeholder"]
@@ -81,7 +82,7 @@ class _Trace:
         owner, _, name = path.rpartition(".")
         if owner not in self.held:
             self.held[owner] = self._reached(owner)
-        found = self.root.get_submodule(path) if path in dict(self.root.named_modules()) else None
+        found = self.modules.get(path)
         kind = TENSOR if found is None else ScriptType(f"__torch__.{found.original_name}")
         return self.build.attribute(self.held[owner], name, kind)
 

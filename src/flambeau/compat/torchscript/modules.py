@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import functools
 import keyword
 from typing import TYPE_CHECKING, Any
 
 from ...base.public import public_in
 from ...modules.module import Module
-from ..script_classes import ScriptModule
+from ..script_classes import LateGraph, ScriptModule
 from . import calls
 
 if TYPE_CHECKING:
@@ -51,18 +52,13 @@ class ArchivedModule(ScriptModule):
 
     @property
     def graph(self) -> Graph:
-        """The graph of ``forward``, of the archive's code. NotImplementedError where it has ``fork``."""
-        return self._graph("forward", False)
+        """The graph of ``forward``, of the archive's code."""
+        return _graph(self._program, self._method("forward"), False)
 
     @property
     def inlined_graph(self) -> Graph:
         """The graph of ``forward`` with what the methods and functions that it calls do in the place of the calls."""
-        return self._graph("forward", True)
-
-    def _graph(self, name: str, inline: bool) -> Graph:
-        from ..script_graphs.archived import of_method
-
-        return of_method(self._method(name), self._program, inline)
+        return _graph(self._program, self._method("forward"), True)
 
     def _method(self, name: str):
         found = self._archived.methods.get(name)
@@ -114,6 +110,12 @@ class ArchivedModule(ScriptModule):
         return copy.deepcopy(self)
 
 
+def _graph(program, method, inline: bool) -> Graph:
+    from ..script_graphs.archived import of_method
+
+    return of_method(method, program, inline)
+
+
 def subclass(cls) -> type:
     """The Python class of a module class of the archive, without methods yet."""
     names = {"_archived": cls, "__module__": "flambeau.jit"}
@@ -141,6 +143,8 @@ def add_method(program, method) -> None:
         if _is_shown(cls, method.name):
             made = calls.public(program, method)
             made.code, made.schema, made.name = method.text, calls.declaration(method), method.name
+            graphs = (LateGraph(functools.partial(_graph, program, method, inline)) for inline in (False, True))
+            made.graph, made.inlined_graph = graphs
             setattr(cls, method.name, made)
     elif method.name in _SHOWN_DUNDERS or not method.name.startswith("__"):
         setattr(cls, method.name, method.python)
