@@ -149,3 +149,15 @@ class Own(torch.jit.ScriptModule):
 
 def test_a_script_module_of_the_programs():
     assert isinstance(Own(), torch.jit.ScriptModule) and torch.equal(Own()(X), X)
+
+
+def test_traces_under_autocast():
+    """As PyTorch's: what is traced is cast where it is called."""
+    module, x = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Softmax(-1)), torch.ones(2, 4)
+    traced, function = torch.jit.trace(module, x), torch.jit.trace(lambda x: x @ x.mT, x)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert traced(x).dtype is module(x).dtype is torch.bfloat16
+        assert traced[0].weight.dtype is torch.float32
+        assert torch.equal(traced(x), module(x))
+        assert function(x).dtype is torch.bfloat16
+    assert function(x).dtype is torch.float32

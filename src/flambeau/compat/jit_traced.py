@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .. import _C, fx
+from ..amp.state import is_any_autocast_enabled
 from ..base import pytree
 from ..modules.module import Module
 from .jit_capture import capture, parameter_names
@@ -35,6 +36,13 @@ def shape_of(args: tuple, kwargs: dict) -> tuple:
     return tuple(None for _ in args), dict.fromkeys(kwargs)
 
 
+class _ByNames(fx.Interpreter):
+    """Runs a graph by the names of its operators, which autocast casts; their overloads, which the graph's code calls, are as they are given."""
+
+    def call_function(self, target, args, kwargs):
+        return super().call_function(getattr(target, "overloadpacket", target), args, kwargs)
+
+
 class TracedFunction:
     """A traced function: call it with tensors like those that it was traced with."""
 
@@ -44,7 +52,8 @@ class TracedFunction:
         self._graph_module, self._names, self._examples = graph, parameter_names(func), examples
 
     def __call__(self, *args, **kwargs):
-        return self._graph_module(*_given(args, kwargs, self._names, self._examples))
+        given = _given(args, kwargs, self._names, self._examples)
+        return _ByNames(self._graph_module).run(*given) if is_any_autocast_enabled() else self._graph_module(*given)
 
     @property
     def name(self) -> str:
@@ -95,8 +104,11 @@ class TracedModule(Module):
         found = self._graphs.get(method)
         if found is None:
             raise RuntimeError(f"{self.original_name}.{method} wasn't traced: the graph of the whole module was")
-        _, names, examples = found
-        return self._forwards[method](self, *_given(args, kwargs, names, examples))
+        graph, names, examples = found
+        given = _given(args, kwargs, names, examples)
+        if is_any_autocast_enabled():
+            return _ByNames(self, graph=graph.graph).run(*given)
+        return self._forwards[method](self, *given)
 
     def _add(self, method: str, graph: fx.GraphModule, names: list[str], examples: tuple) -> None:
         graph.real_recompile()
