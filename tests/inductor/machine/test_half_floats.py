@@ -5,6 +5,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
+
+import flambeau as torch
 
 SCRIPT = """
 import sys
@@ -17,6 +20,14 @@ single = torch.compile(lambda x: (x * 1).half())(torch.from_numpy(given["single"
 double = torch.compile(lambda x: (x * 1).half())(torch.from_numpy(given["double"])).numpy()
 np.savez(sys.argv[2], there=there, single=single, double=double)
 """
+
+
+@pytest.mark.parametrize("size", [1, 3, 165])
+def test_one_number_computed_in_float64(size):
+    """What is left of the vectors is converted one by one; LLVM does that in one step, by a function that a process needn't have."""
+    x = torch.linspace(0.1, 4, size).half()
+    for f in (lambda x: torch.atan2(x.digamma(), x), lambda x: torch.atan2(x.lgamma(), x)):
+        torch.testing.assert_close(torch.compile(f)(x), f(x))
 
 
 def test_conversions(tmp_path):

@@ -1,7 +1,8 @@
-"""Conversions of float16 for processors without them (x86-64 before F16C), under the names by which LLVM's code calls them.
+"""Conversions of float16 that LLVM's code calls: all of them on processors without F16C, and on others that of one float64, which LLVM makes of a
+conversion by float32.
 
 A C runtime of a compiler has these functions; Python's process needn't have any. They are written in LLVM assembly, which passes a half as LLVM's
-code for the same processor does. Rounding is to nearest, ties to even. Kernels convert float64 by float32, as PyTorch does.
+code for the same processor does. Rounding is to nearest, ties to even, and from float64 by float32, as PyTorch does.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 __all__ = ["FUNCTIONS", "TEXT"]
 
 # Name in TEXT -> the name that LLVM calls.
-FUNCTIONS = {"flb_extendhfsf2": "__extendhfsf2", "flb_truncsfhf2": "__truncsfhf2"}
+FUNCTIONS = {"flb_extendhfsf2": "__extendhfsf2", "flb_truncsfhf2": "__truncsfhf2", "flb_truncdfhf2": "__truncdfhf2"}
 
 TEXT = """
 define float @flb_extendhfsf2(half %x) {
@@ -59,6 +60,11 @@ define half @flb_truncsfhf2(float %x) {
   %signed = or i32 %any, %sign
   %short = trunc i32 %signed to i16
   %result = bitcast i16 %short to half
+  ret half %result
+}
+define half @flb_truncdfhf2(double %x) {
+  %single = fptrunc double %x to float
+  %result = call half @flb_truncsfhf2(float %single)
   ret half %result
 }
 """

@@ -220,8 +220,8 @@ _engine = functools.cache(new_engine)
 
 @functools.cache
 def _add_conversions() -> None:
-    """Give the process the conversions of float16 that LLVM's code calls where the processor has none."""
-    if platform.machine() not in ("x86_64", "AMD64") or "+f16c" in host()[1].split(","):
+    """Give the process the conversions of float16 that LLVM's code calls; it may have none."""
+    if platform.machine() not in ("x86_64", "AMD64"):
         return
     llvm, engine = _binding(), new_engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(compile_text(half_floats.TEXT)))
