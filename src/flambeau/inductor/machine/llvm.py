@@ -234,7 +234,9 @@ def load_object(data: bytes, names: list[str], engine=None) -> dict[str, int]:
     """Link object code into the process; the addresses of its functions. Names must be unique in the engine (by default the common one)."""
     llvm = _binding()
     with _lock:
-        _add_conversions()
+        # Names of what it calls stand in an object as they are.
+        if any(name.encode() in data for name in half_floats.FUNCTIONS.values()):
+            _add_conversions()
         engine = engine or _engine()
         engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         engine.finalize_object()
