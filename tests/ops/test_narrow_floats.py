@@ -120,3 +120,31 @@ def test_orders_of_lines_of_every_length(kind, n):
         assert np.array_equal(
             value.double().numpy(), np.take_along_axis(keys, place.numpy()[:, None], 1)[:, 0], equal_nan=True
         )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_gradient_of_nextafter(dtype):
+    """1 where the numbers differ; the step isn't differentiated."""
+    kind = getattr(flambeau, dtype)
+    x = flambeau.tensor([1.0, 2.0, 3.0, 0.0], dtype=kind, requires_grad=True)
+    y = flambeau.tensor([2.0, 2.0, 0.0, -1.0], dtype=kind, requires_grad=True)
+    for f in (flambeau.nextafter, flambeau.compile(flambeau.nextafter)):
+        by_x, by_y = flambeau.autograd.grad(f(x, y).sum(), (x, y))
+        assert by_x.tolist() == [1, 0, 1, 1] and by_y.tolist() == [0] * 4
+
+
+def _losses(x):
+    labels, lengths, counts = (flambeau.tensor(v) for v in ([[1, 2], [1, 1]], [3, 3], [2, 1]))
+    return flambeau.ops.aten._ctc_each(x, labels, lengths, counts, 0, False)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e5m2", "float8_e4m3fn", "float16", "int8"])
+@pytest.mark.parametrize("f", [_losses, lambda x: x.logcumsumexp(0)])
+def test_kernels_of_wide_numbers_refuse_narrow_ones(f, dtype):
+    """They would read and write four bytes where there are one or two."""
+    x = flambeau.zeros(3, 2, 3).to(getattr(flambeau, dtype))
+    if dtype == "float16" and f is not _losses:
+        assert f(x).dtype is x.dtype
+    else:
+        with pytest.raises(NotImplementedError, match="not implemented for '"):
+            f(x)

@@ -8,13 +8,17 @@ from ...base import kernels
 from ...base.dtypes import float32, float64, int64
 from ...base.errors import OutOfBounds
 from ...base.shapes import contiguous_strides
-from ...core.declare import COMPLEX, composite, extern
+from ...core.declare import COMPLEX, INTEGERS, composite, extern
 from ...core.definition import TensorMeta
 from ...core.operator import namespace
 from ...core.promotion import _scalar_name
 from .loss_reduction import reduced
 
 aten = namespace("aten")
+
+
+# The kernels compute in float32 and float64.
+_REFUSED = (*COMPLEX, *INTEGERS, "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 
 def _checked_classes(labels, count) -> None:
@@ -75,7 +79,7 @@ def _run(kernel, made, log_probs, targets, lengths, cotangents=(), **numbers):
     "_ctc_each(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank, bool zero_infinity) -> Tensor",
     meta=_loss_meta,
     variants="",
-    refuse=COMPLEX,
+    refuse=_REFUSED,
     places=("targets", "input_lengths", "target_lengths"),
 )
 def _ctc_each(log_probs, targets, input_lengths, target_lengths, blank, zero_infinity):
@@ -90,7 +94,7 @@ def _ctc_each(log_probs, targets, input_lengths, target_lengths, blank, zero_inf
     "_ctc_each_backward(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank) -> Tensor",
     meta=_gradient_meta,
     variants="",
-    refuse=COMPLEX,
+    refuse=_REFUSED,
     places=("targets", "input_lengths", "target_lengths"),
 )
 def _ctc_each_backward(grad, log_probs, targets, input_lengths, target_lengths, blank):

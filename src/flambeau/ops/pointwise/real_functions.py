@@ -244,6 +244,13 @@ def _nextafter_narrow(s, self, other, step, least, most):
     return s.where(s.eq(self, other), other, s.where(s.logical_or(s.isnan(self), s.isnan(other)), math.nan, moved))
 
 
+# As the function of wider numbers: the step isn't differentiated.
+_nextafter_narrow.derivative(
+    self=lambda ct, self, other: aten.where.ScalarOther(aten.ne.Tensor(self, other), ct, 0),
+    other=lambda ct, other_like: aten.zeros_like.default(ct),
+)
+
+
 @explicit(
     "nextafter(Tensor self, Tensor other) -> Tensor",
     variants="function method",

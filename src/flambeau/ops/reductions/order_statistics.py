@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ...base import order, select
-from ...base.dtypes import bool_, int64, sortable
+from ...base.dtypes import bool_, from_numpy, int64, sortable
 from ...base.kernels import Order
 from ...base.shapes import contiguous_strides, normalize_dim
 from ...core.declare import COMPLEX, composite, explicit, extern
@@ -215,8 +215,9 @@ _running("cummin", np.minimum)
 )
 def logcumsumexp(a, dim):
     normalize_dim(dim, a.ndim)
-    if a.dtype.kind in "biu":
-        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{a.dtype.name}'")
+    if a.dtype.kind in "biu" or a.dtype.itemsize == 1:
+        kind = from_numpy(a.dtype).scalar_type
+        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{kind}'")
     if not a.ndim:
         return np.array(a)
     if a.dtype.kind == "c":
