@@ -46,9 +46,14 @@ static PyObject *call_noted(PyObject *fn, PyObject *const *args, size_t nargsf, 
 
 PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     if (!quiet_variable || quiet_depth) return call_noted(fn, args, nargsf, kwnames);
-    PyObject *context = PyContext_CopyCurrent(), *r = NULL;
-    if (!context || PyContext_Enter(context) < 0) return Py_XDECREF(context), NULL;
-    PyObject *token = PyContextVar_Set(quiet_variable, floating.watching ? noting_value : quiet_value);
+    /* Until CPython 3.12 the collector may run Python in the middle of a copy or a change of a map of
+     * variables, which that Python may replace and free. */
+    int collecting = PyGC_Disable();
+    PyObject *context = PyContext_CopyCurrent(), *token = NULL, *r = NULL;
+    int entered = context && !PyContext_Enter(context);
+    if (entered) token = PyContextVar_Set(quiet_variable, floating.watching ? noting_value : quiet_value);
+    if (collecting) PyGC_Enable();
+    if (!entered) return Py_XDECREF(context), NULL;
     if (token) {
         Py_DECREF(token);
         quiet_depth = 1;
