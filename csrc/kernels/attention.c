@@ -17,20 +17,31 @@
 #include <math.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 #if defined(__GNUC__) && !defined(__clang__)
 #define ROWS_BY_LEVEL(...)                                                                          \
     BY_LEVEL_WITH(                                                                                  \
         optimize("O3", "no-math-errno", "associative-math", "no-signed-zeros", "no-trapping-math"), \
         __VA_ARGS__)
-#define TRANSPOSED_BY_LEVEL(...) \
-    BY_LEVEL_WITH(optimize("O3", "no-math-errno", "fp-contract=fast"), __VA_ARGS__)
+#define PARTS_LOOPS                                                                            \
+    optimize("O3", "no-math-errno", "associative-math", "no-signed-zeros", "no-trapping-math", \
+             "fp-contract=fast")
+#define TRANSPOSED_LOOPS optimize("O3", "no-math-errno", "fp-contract=fast")
+#define TRANSPOSED_BY_LEVEL(...) BY_LEVEL_WITH(TRANSPOSED_LOOPS, __VA_ARGS__)
 #else
 #define ROWS_BY_LEVEL BY_LEVEL
+#define PARTS_LOOPS unused
+#define TRANSPOSED_LOOPS unused
 #define TRANSPOSED_BY_LEVEL BY_LEVEL
 #endif
 
 #define BLOCK (20 * TALL) /* keys of a block of transposed scores */
 #define WIDE 512          /* the most keys of a block */
+#define AHEAD 8           /* keys and values asked for before they are read, where they are FAR */
+#define FAR (1 << 23)     /* bytes of keys and values that the nearer caches don't hold */
 #define FEW 8             /* rows up to which products of matrices aren't worth their packing */
 
 typedef struct {
@@ -42,6 +53,7 @@ typedef struct {
     int64_t batch, heads, group, queries, keys, width;
     int64_t high, wide, cuts; /* rows and keys of a block; blocks of rows of a head */
     int causal, f64, backward;
+    int far; /* keys and values are read from memory */
     double scale;
     GemmFn gemm;
     Operand q, k, v, o, lse, g, gq, gk, gv,
@@ -77,8 +89,7 @@ static inline const uint8_t *as_bytes(const uint8_t *bits, int64_t j0, int64_t n
 #define EXP_LANES(x)                                                                                         \
     {                                                                                                        \
         B little = x < -87.3f;                                                                               \
-        V y = EITHER(little, (V){0} - 87.3f, x), sum_ = y * 1.44269504f + 12582912.f,                        \
-          n_ = sum_ - 12582912.f;                                                                            \
+        V y = GREATER((V){0} - 87.3f, x), sum_ = y * 1.44269504f + 12582912.f, n_ = sum_ - 12582912.f;       \
         V r_ = y - n_ * 0.693145752f - n_ * 1.42860677e-6f;                                                  \
         V p_ = 1.f +                                                                                         \
             r_ *                                                                                             \
@@ -127,7 +138,8 @@ static void pack_range(void *context, int64_t begin, int64_t end) {
 }
 
 static void run(Attention *a) {
-    int transposed = !a->backward && a->queries > FEW && flb_is_own(a->gemm);
+    /* With AVX2 the library's products are as fast as ours, but they can't leave packing to be done once. */
+    int transposed = !a->backward && a->queries > FEW && (flb_is_own(a->gemm) || flb_cpu_level() == 1);
     a->high = a->causal && a->queries <= 512 ? 32 : 64;
     a->wide = a->keys < WIDE ? a->keys : WIDE;
     if (transposed) {
@@ -173,6 +185,7 @@ static Attention opened(const View *q, const View *k, const View *v, const View 
                    .joint_batch = 1,
                    .joint_heads = 1,
                    .gemm = flb_blas_gemm(n->f64 != 0),
+                   .far = k->shape[0] * k->shape[1] * k->shape[2] * 2 * s[3] * item > FAR,
                    .scale = n->scale,
                    .boost = n->boost,
                    .q = operand(q, item),

@@ -1,4 +1,39 @@
-/* The loops of attention.c for one element type: included with T, NAME(x), EXP(x) and LOG(x). */
+/* The loops of attention.c for one element type: included with T, TI (integers as wide), NAME(x), EXP(x),
+ * EXPV(v) (for a vector of numbers that aren't above 0) and LOG(x). */
+
+#define BYTES 16
+#define LEVEL(x) NAME(x##_plain)
+#define TARGET(...) __attribute__((__VA_ARGS__))
+#include "kernels/attention_vectors.h"
+#if defined(__x86_64__)
+#define BYTES 32
+#define LEVEL(x) NAME(x##_half)
+#define TARGET(...) __attribute__((target("avx2,fma"), __VA_ARGS__))
+#include "kernels/attention_vectors.h"
+#define BYTES 64
+#define LEVEL(x) NAME(x##_wide)
+#define TARGET(...) __attribute__((target("avx512f,avx512vl,avx512dq,fma"), __VA_ARGS__))
+#include "kernels/attention_vectors.h"
+#endif
+
+#define LEVEL(x) {NAME(highest_##x), NAME(weigh_transposed_##x), NAME(score_##x), NAME(mix_##x)}
+static const struct {
+    T (*highest)(int64_t n, const T *s, T high);
+    void (*weigh_transposed)(int causal, int64_t t0, int64_t high, int64_t j0, int64_t n, T *s, T *most,
+                             T *sum, T *factor);
+    void (*score)(int64_t rows, int64_t n, int64_t width, const T *q, int64_t ldq, const T *k, int64_t ldk,
+                  T *s, int64_t ld, int far);
+    void (*mix)(int64_t rows, int64_t n, int64_t width, const T *s, int64_t ld, const T *v, int64_t ldv, T *o,
+                int64_t ldo, int more, int far);
+} NAME(levels)[] = {
+    LEVEL(plain),
+#if defined(__x86_64__)
+    LEVEL(half),
+    LEVEL(wide),
+#endif
+};
+#undef LEVEL
+#define BY_VECTORS NAME(levels)[flb_cpu_level()]
 
 #define KEPT_BYTES ((a->keys + 7) / 8)
 #define KEPT_ROW(t) (kept + (t) * KEPT_BYTES)
@@ -15,6 +50,17 @@
             for (int64_t j = 0; j < seen; j++) s[j] *= scale;                                              \
     }
 
+/* s = exp(s - high), and their sum. GCC makes vectors of 256 bits of this loop where it stands alone, but not
+ * inside of longer functions. */
+ROWS_BY_LEVEL(static void, NAME(exponentials), (int64_t n, T *s, T high, T *sum), (n, s, high, sum)) {
+    T total = 0;
+    for (int64_t j = 0; j < n; j++) {
+        s[j] = EXP(s[j] - high);
+        total += s[j];
+    }
+    *sum = total;
+}
+
 /* Rows of scores to weights: s[r] = exp(scale * s[r] + mask - the row's maximum so far), with sums and maxima
  * carried from block to block of keys; the outputs made so far are scaled to the new maximum. Columns from j0
  * on; a row t sees columns up to t where `causal`. The sums are those of all weights, of which dropout then
@@ -28,8 +74,7 @@ ROWS_BY_LEVEL(static void, NAME(weigh),
         int64_t seen = a->causal ? t0 + r + 1 - j0 : n;
         seen = seen < 0 ? 0 : seen > n ? n : seen;
         SCALE_AND_MASK
-        T high = most[r];
-        for (int64_t j = 0; j < seen; j++) high = s[j] > high ? s[j] : high;
+        T high = BY_VECTORS.highest(seen, s, most[r]);
         if (high == -INFINITY) { /* nothing to see yet, or only what is no number */
             int odd = 0;
             for (int64_t j = 0; j < seen; j++) odd |= s[j] != s[j];
@@ -39,11 +84,8 @@ ROWS_BY_LEVEL(static void, NAME(weigh),
             }
             high = 0;
         }
-        T total = 0;
-        for (int64_t j = 0; j < seen; j++) {
-            s[j] = EXP(s[j] - high);
-            total += s[j];
-        }
+        T total;
+        NAME(exponentials)(seen, s, high, &total);
         for (int64_t j = seen; j < n; j++) s[j] = 0;
         if (kept) {
             uint8_t bytes[WIDE];
@@ -69,6 +111,16 @@ ROWS_BY_LEVEL(static void, NAME(finish),
     }
 }
 
+/* A row of scores s to weights, d from cotangents of the weights to those of the products. */
+ROWS_BY_LEVEL(static void, NAME(weights), (int64_t n, T *s, T *d, T whole, T sub, T outer),
+              (n, s, d, whole, sub, outer)) {
+    for (int64_t j = 0; j < n; j++) {
+        T p = EXP(s[j] - whole), g = p * (d[j] - sub) * outer;
+        s[j] = p;
+        d[j] = p == 0 ? 0 : g; /* what isn't seen has no part in it, whatever its value */
+    }
+}
+
 /* s: scores to weights, by their logarithmic sums, less what dropout took; d: cotangents of the weights to
  * those of the products. The cotangent of the mask, where there is one, is added to at gm. */
 ROWS_BY_LEVEL(static void, NAME(differentiate),
@@ -87,11 +139,7 @@ ROWS_BY_LEVEL(static void, NAME(differentiate),
         const uint8_t *k = kept ? as_bytes(KEPT_ROW(t0 + r), j0, seen, bytes) : NULL;
         if (kept)
             for (int64_t j = 0; j < seen; j++) d[j] *= (T)k[j] * boost;
-        for (int64_t j = 0; j < seen; j++) {
-            T p = EXP(s[j] - whole), g = p * (d[j] - sub) * outer;
-            s[j] = p;
-            d[j] = p == 0 ? 0 : g; /* what isn't seen has no part in it, whatever its value */
-        }
+        NAME(weights)(seen, s, d, whole, sub, outer);
         for (int64_t j = seen; j < n; j++) s[j] = d[j] = 0;
         if (kept)
             for (int64_t j = 0; j < seen; j++) s[j] *= (T)k[j] * boost;
@@ -113,109 +161,6 @@ ROWS_BY_LEVEL(static void, NAME(dots),
         to[r] = x;
     }
 }
-
-#define LANES (64 / (int)sizeof(T))
-typedef T NAME(Lanes) __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
-
-#if defined(__GNUC__) && !defined(__clang__)
-typedef TI NAME(Order) __attribute__((vector_size(64)));
-
-/* to[j]: the sum over the lanes of x[j]. Pairs of vectors are folded into one, first by halves. */
-static inline __attribute__((always_inline)) void NAME(fold)(NAME(Lanes) * x, T *to) {
-#pragma GCC unroll 4
-    for (int h = LANES / 2; h; h /= 2) {
-        NAME(Order) own, other;
-#pragma GCC unroll 16
-        for (int j = 0; j < LANES; j++)
-            own[j] = j & h ? LANES + j : j, other[j] = j & h ? LANES + (j & ~h) : j | h;
-#pragma GCC unroll 8
-        for (int i = 0; i < h; i++)
-            x[i] = __builtin_shuffle(x[i], x[i + h], own) + __builtin_shuffle(x[i], x[i + h], other);
-    }
-    *(NAME(Lanes) *)to = x[0];
-}
-#define FOLDS 1
-#else
-#define FOLDS 0
-#endif
-
-/* s[r][j] = q[r] . k[j] for few rows: each key is read once, as many together as there are lanes; those after
- * them are asked for. */
-ROWS_BY_LEVEL(static void, NAME(score),
-              (int64_t rows, int64_t n, int64_t width, const T *q, int64_t ldq, const T *k, int64_t ldk, T *s,
-               int64_t ld),
-              (rows, n, width, q, ldq, k, ldk, s, ld)) {
-    int64_t whole = width / LANES * LANES, j = 0;
-#if FOLDS
-    for (; j + LANES <= n; j += LANES, k += LANES * ldk)
-        for (int64_t r = 0; r < rows; r++) {
-            NAME(Lanes) x[LANES] = {0};
-            for (int64_t e = 0; e < whole; e += LANES) {
-                NAME(Lanes) part = *(const NAME(Lanes) *)(q + r * ldq + e);
-#pragma GCC unroll 16
-                for (int i = 0; i < LANES; i++) {
-                    __builtin_prefetch(k + (i + LANES) * ldk + e);
-                    x[i] += part * *(const NAME(Lanes) *)(k + i * ldk + e);
-                }
-            }
-            NAME(fold)(x, s + r * ld + j);
-            for (int64_t e = whole; e < width; e++)
-                for (int i = 0; i < LANES; i++) s[r * ld + j + i] += q[r * ldq + e] * k[i * ldk + e];
-        }
-#endif
-    for (; j < n; j++, k += ldk)
-        for (int64_t r = 0; r < rows; r++) {
-            T sum[LANES] = {0}, x = 0;
-            for (int64_t e = 0; e < whole; e += LANES)
-                for (int64_t i = 0; i < LANES; i++) sum[i] += q[r * ldq + e + i] * k[e + i];
-            for (int64_t i = 0; i < LANES; i++) x += sum[i];
-            for (int64_t e = whole; e < width; e++) x += q[r * ldq + e] * k[e];
-            s[r * ld + j] = x;
-        }
-}
-
-/* o[e] = or += sum over j of s[j] * v[j][e], for the elements of `parts` vectors (4 at most); those of odd
- * and of even keys are summed apart. */
-static inline __attribute__((always_inline)) void NAME(mix_part)(int64_t n, const int parts, const T *s,
-                                                                 const T *v, int64_t ldv, T *o, int more) {
-    NAME(Lanes) even[4] = {0}, odd[4] = {0}, *out = (NAME(Lanes) *)o;
-    int64_t j = 0;
-    for (; j + 2 <= n; j += 2, v += 2 * ldv) {
-        const NAME(Lanes) *first = (const NAME(Lanes) *)v, *second = (const NAME(Lanes) *)(v + ldv);
-#pragma GCC unroll 4
-        for (int i = 0; i < parts; i++) {
-            __builtin_prefetch(v + 8 * ldv + i * LANES);
-            __builtin_prefetch(v + 9 * ldv + i * LANES);
-            even[i] += s[j] * first[i];
-            odd[i] += s[j + 1] * second[i];
-        }
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < parts; i++) {
-        if (j < n) even[i] += s[j] * ((const NAME(Lanes) *)v)[i];
-        even[i] += odd[i];
-        if (more) even[i] += out[i];
-        out[i] = even[i];
-    }
-}
-
-/* o[r] = or += sum over j of s[r][j] * v[j]. */
-ROWS_BY_LEVEL(static void, NAME(mix),
-              (int64_t rows, int64_t n, int64_t width, const T *s, int64_t ld, const T *v, int64_t ldv, T *o,
-               int64_t ldo, int more),
-              (rows, n, width, s, ld, v, ldv, o, ldo, more)) {
-    for (int64_t r = 0; r < rows; r++, s += ld, o += ldo) {
-        int64_t e = 0;
-        for (; e + 4 * LANES <= width; e += 4 * LANES) NAME(mix_part)(n, 4, s, v + e, ldv, o + e, more);
-        for (; e + LANES <= width; e += LANES) NAME(mix_part)(n, 1, s, v + e, ldv, o + e, more);
-        if (e == width) continue;
-        for (int64_t i = e; i < width && !more; i++) o[i] = 0;
-        for (int64_t j = 0; j < n; j++)
-            for (int64_t i = e; i < width; i++) o[i] += s[j] * v[j * ldv + i];
-    }
-}
-#undef FOLDS
-#undef LANES
 
 #define AT(what, b, h) ((T *)(a->what.data + (b) * a->what.stride[0] + (h) * a->what.stride[1]))
 #define MASK(b, h) (a->mask ? a->mask + (b) * a->mask_stride[0] + (h) * a->mask_stride[1] : NULL)
@@ -244,10 +189,12 @@ static void NAME(forward)(const Attention *a, int64_t begin, int64_t end) {
         for (int64_t r = 0; r < rows; r++) most[r] = -INFINITY, sum[r] = 0;
         for (int64_t j = 0; j < last; j += a->wide) {
             int64_t n = j + a->wide < last ? a->wide : last - j;
-            if (rows <= FEW) NAME(score)(rows, n, a->width, q, ldq, k + j * ldk, ldk, s, a->wide);
+            if (rows <= FEW)
+                BY_VECTORS.score(rows, n, a->width, q, ldq, k + j * ldk, ldk, s, a->wide, a->far);
             else multiply(a, 'N', 'T', rows, n, a->width, q, ldq, k + j * ldk, ldk, 0, s, a->wide);
             NAME(weigh)(a, t0, rows, j, n, a->wide, mask, kept, s, most, sum, o, ldo);
-            if (rows <= FEW) NAME(mix)(rows, n, a->width, s, a->wide, v + j * ldv, ldv, o, ldo, j > 0);
+            if (rows <= FEW)
+                BY_VECTORS.mix(rows, n, a->width, s, a->wide, v + j * ldv, ldv, o, ldo, j > 0, a->far);
             else multiply(a, 'N', 'N', rows, a->width, n, s, a->wide, v + j * ldv, ldv, j > 0, o, ldo);
         }
         NAME(finish)(a, rows, most, sum, o, ldo, AT(lse, b, h) + t0 * step, step);
@@ -307,3 +254,4 @@ static void NAME(backward)(const Attention *a, int64_t begin, int64_t end) {
 #undef SCALE_AND_MASK
 #undef KEPT_BYTES
 #undef ROW
+#undef BY_VECTORS

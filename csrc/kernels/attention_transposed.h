@@ -1,53 +1,21 @@
 /* Attention forward for blocks of rows: scores are made transposed (keys by rows), so that maxima and sums of
  * the rows run along the lanes and the weights are the right operand of the second product as they lie. Keys
- * and transposed values are packed once for all blocks. Included with T, TI (integers as wide), NAME(x) and
- * EXPV(v) (exponentials of a vector of numbers that aren't above 0). */
-
-typedef T NAME(Lanes) __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
-typedef TI NAME(Bits) __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
-#define V NAME(Lanes)
-#define B NAME(Bits)
-#define EITHER(c, a, b) ((V)(((B)(c) & (B)(a)) | (~(B)(c) & (B)(b))))
-
-/* Scores s[j][r] of n keys from j0 on and `high` rows from t0 on to weights; maxima and sums of the rows are
- * carried on, `factor` is what the outputs made so far are to be multiplied with. */
-TRANSPOSED_BY_LEVEL(static void, NAME(weigh_transposed),
-                    (int causal, int64_t t0, int64_t high, int64_t j0, int64_t n, T *s, T *most, T *sum,
-                     T *factor),
-                    (causal, t0, high, j0, n, s, most, sum, factor)) {
-    enum { LANES = 64 / sizeof(T) };
-    for (int64_t r = 0; r < high; r += LANES) {
-        V *at = (V *)(s + r), before = *(V *)(most + r), m = before, total = {0};
-        int64_t step = high / LANES;
-        V nothing = (V){0} - (T)INFINITY;
-        if (causal && j0 + n - 1 > t0 + r) {
-            B row;
-            for (int i = 0; i < LANES; i++) row[i] = t0 + r + i;
-            for (int64_t j = 0; j < n; j++) at[j * step] = EITHER(row < (TI)(j0 + j), nothing, at[j * step]);
-        }
-        for (int64_t j = 0; j < n; j++) {
-            V x = at[j * step];
-            m = EITHER(x > m, x, m);
-        }
-        V base = EITHER(m == nothing, (V){0}, m), f = before - base;
-        EXPV(f);
-        for (int64_t j = 0; j < n; j++) {
-            V x = at[j * step] - base;
-            EXPV(x);
-            at[j * step] = x;
-            total += x;
-        }
-        *(V *)(factor + r) = f;
-        *(V *)(sum + r) = *(V *)(sum + r) * f + total;
-        *(V *)(most + r) = m;
-    }
-}
+ * and transposed values are packed once for all blocks. Included by attention_kernels.h. */
 
 /* Outputs o[e][r] times f[r]. */
 TRANSPOSED_BY_LEVEL(static void, NAME(scale_transposed), (int64_t width, int64_t high, T *o, const T *f),
                     (width, high, o, f)) {
     for (int64_t e = 0; e < width; e++)
         for (int64_t r = 0; r < high; r++) o[e * high + r] *= f[r];
+}
+
+/* Queries q[e][r] times `by`; those after the last row are 0. */
+TRANSPOSED_BY_LEVEL(static void, NAME(scale_queries), (int64_t width, int64_t high, int64_t rows, T *q, T by),
+                    (width, high, rows, q, by)) {
+    for (int64_t e = 0; e < width; e++, q += high) {
+        for (int64_t r = 0; r < rows; r++) q[r] *= by;
+        for (int64_t r = rows; r < high; r++) q[r] = 0;
+    }
 }
 
 /* The mask's rows from t0 on and columns from j0 on, transposed, onto n keys' scores; `room` is as large as
@@ -138,14 +106,13 @@ static void NAME(forward_transposed)(const Attention *a, int64_t begin, int64_t 
         const char *mask = MASK(b, h);
         const uint8_t *kept = KEPT(b, h);
         flb_transpose(f64, rows, width, AT(q, b, h) + t0 * ROW(q), ROW(q), q, high);
-        for (int64_t e = 0; e < width; e++)
-            for (int64_t r = 0; r < high; r++) q[e * high + r] = r < rows ? q[e * high + r] * (T)a->scale : 0;
+        NAME(scale_queries)(width, high, rows, q, (T)a->scale);
         for (int64_t r = 0; r < high; r++) most[r] = -INFINITY, sum[r] = 0;
         for (int64_t j = 0; j < last; j += wide) {
             int64_t n = j + wide < last ? wide : last - j;
             flb_multiply_panels(f64, a->keys, j, j + n, high, width, 0, width, k, q, high, s, high, 0);
             if (mask) NAME(bias_transposed)(a, mask, t0, rows, high, j, n, s, turn);
-            NAME(weigh_transposed)(a->causal, t0, high, j, n, s, most, sum, factor);
+            BY_VECTORS.weigh_transposed(a->causal, t0, high, j, n, s, most, sum, factor);
             if (kept) NAME(drop_transposed)(a, kept, t0, rows, high, j, n, s, turn);
             if (j) NAME(scale_transposed)(width, high, o, factor);
             flb_multiply_panels(f64, width, 0, width, high, a->keys, j, n, v, s, high, o, high, j > 0);
@@ -159,6 +126,3 @@ static void NAME(forward_transposed)(const Attention *a, int64_t begin, int64_t 
     }
     flb_api->free(room);
 }
-#undef V
-#undef B
-#undef EITHER

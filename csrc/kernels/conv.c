@@ -36,6 +36,15 @@ typedef struct {
 #define JOIN(a, b) a##_##b
 #define JOINED(a, b) JOIN(a, b)
 
+/* Whether a depthwise convolution with 3 by 3 or 5 by 5 taps makes rows of a result in tiles (conv_taps.h),
+ * which none may be shorter than. With AVX-512 conv_depthwise.c makes what matters. */
+static int squares_fit(const Conv *c, const int64_t *rows, int64_t item) {
+    int level = flb_cpu_level(), one = level < 2 && c->channels == c->groups && c->outputs == c->groups;
+    for (int d = 0; d < 3; d++) one &= c->stride[d] == 1 && c->dilation[d] == 1;
+    return one && c->in[0] == 1 && c->kernel[0] == 1 && !c->padding[0] && c->kernel[1] == c->kernel[2] &&
+        (c->kernel[1] == 3 || c->kernel[1] == 5) && rows[1] >= 4 && rows[2] * item >= 16 << level;
+}
+
 #define KERNELS "kernels/conv_kernels.h"
 #include "kernels/for_floats.h"
 
@@ -269,15 +278,35 @@ static void run_few(Job *j) {
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 #define MOST_TAPPED 64 /* channels times outputs of a group whose taps are read one by one */
+#define LITTLE 65536   /* places that any padded image may have */
+#define SPREAD 16      /* and how many for each place of an image and its result */
+
+/* In floating point: the sizes below may be beyond what int64 holds. */
+int flb_padded_fits(const Conv *c) {
+    double padded = 1, in = 1, out = 1;
+    for (int d = 0; d < 3; d++) {
+        double reach = (double)(c->kernel[d] - 1) * (double)c->dilation[d];
+        padded *= (double)c->out[d] * (double)c->stride[d] + reach;
+        in *= (double)c->in[d], out *= (double)c->out[d];
+    }
+    return padded <= LITTLE + SPREAD * (in + out);
+}
+
+int flb_phases_fit(const Conv *c, int most) {
+    return (double)c->stride[0] * (double)c->stride[1] * (double)c->stride[2] <= most;
+}
 
 /* Whether a way makes this. */
 static int can(const Job *j, int way) {
     const Conv *c = j->c;
     switch (way) {
     case WAY_GATHER: return 1;
-    case WAY_WINOGRAD: return !j->f64 && flb_winograd_can(c, j->what);
+    case WAY_WINOGRAD:
+        return !j->f64 &&
+            (flb_winograd_can(c, j->what) || flb_volume_can(c, j->what) ||
+             flb_winograd_halves_can(c, j->what) || flb_winograd_rows_can(c, j->what));
     case WAY_SHIFT: return !j->f64 && flb_shift_can(c, j->what);
-    case WAY_TAPS: return j->per * j->made <= MOST_TAPPED;
+    case WAY_TAPS: return j->per * j->made <= MOST_TAPPED && flb_padded_fits(c);
     case WAY_DEPTHWISE: return !j->f64 && flb_depthwise_fits(c);
     case WAY_POINT: return flb_point_can(c);
     case WAY_PIXELS: return !j->f64 && flb_pixels_can(c, j->what);
@@ -288,11 +317,24 @@ static int can(const Job *j, int way) {
 /* The way that is expected to be the fastest, from sizes and the CPU. */
 static int usual(const Job *j) {
     if (!j->f64 && flb_depthwise_fits(j->c)) return WAY_DEPTHWISE;
-    if (j->per * j->made <= 4) return WAY_TAPS;
+    if (j->per * j->made <= 4 && can(j, WAY_TAPS)) return WAY_TAPS;
     if (flb_point_can(j->c)) return WAY_POINT;
-    if (!j->f64 && flb_winograd_fits(j->c, j->what)) return WAY_WINOGRAD;
+    if (!j->f64 &&
+        (flb_winograd_fits(j->c, j->what) || flb_volume_fits(j->c, j->what) ||
+         flb_winograd_halves_fits(j->c, j->what) || flb_winograd_rows_fits(j->c, j->what)))
+        return WAY_WINOGRAD;
     if (!j->f64 && flb_pixels_fits(j->c, j->what)) return WAY_PIXELS;
     return !j->f64 && flb_shift_fits(j->c, j->what) ? WAY_SHIFT : WAY_GATHER;
+}
+
+/* By one of Winograd's ways. */
+static int filter(const Job *j) {
+    float *x = (float *)j->x, *w = (float *)j->w, *y = (float *)j->y;
+    const float *bias = (const float *)j->bias;
+    if (flb_winograd_can(j->c, j->what)) return flb_winograd(j->c, j->what, x, w, y, bias, j->planes);
+    if (flb_volume_can(j->c, j->what)) return flb_volume(j->c, j->what, x, w, y, bias);
+    if (flb_winograd_halves_can(j->c, j->what)) return flb_winograd_halves(j->c, j->what, x, w, y, bias);
+    return flb_winograd_rows(j->c, x, w, y, bias, j->planes);
 }
 
 static void run_in_order(Job *j);
@@ -318,7 +360,7 @@ static void run(Job *j) {
         return;
     }
     if (j->way == WAY_WINOGRAD || j->way == WAY_SHIFT || j->way == WAY_PIXELS) {
-        int odd = j->way == WAY_WINOGRAD ? flb_winograd(c, j->what, x, w, y, bias, j->planes)
+        int odd = j->way == WAY_WINOGRAD ? filter(j)
             : j->way == WAY_SHIFT        ? flb_shift(c, j->what, x, w, y, bias, j->planes)
                                          : flb_pixels(c, j->what, x, w, y, bias);
         if (odd < 0) *j->failed = 1;
@@ -409,8 +451,12 @@ static void open_job(const flb_convolution_views *v, const flb_convolution_numbe
         int d = k + x->ndim - 3;
         c.in[k] = d < 2 ? 1 : x->shape[d], c.kernel[k] = d < 2 ? 1 : w->shape[d],
         c.out[k] = d < 2 ? 1 : y->shape[d];
-        /* One place has no next one: its stride may be any number, and what is cut into phases is not. */
-        c.stride[k] = c.out[k] == 1 ? 1 : n->stride[k], c.dilation[k] = c.kernel[k] == 1 ? 1 : n->dilation[k];
+        c.dilation[k] = c.kernel[k] == 1 ? 1 : n->dilation[k];
+        /* One place has no next one: its stride may be any number, and what is cut into phases is not. But
+         * one tap with a stride of one reads all places. */
+        c.stride[k] = c.out[k] != 1 || n->stride[k] == 1 ? n->stride[k]
+            : c.kernel[k] > 1 || c.in[k] == 1            ? 1
+                                                         : 2;
         c.padding[k] = n->padding[k];
     }
     *to = c;

@@ -16,9 +16,10 @@
 #include <immintrin.h>
 #endif
 
-#define PLACES 64 /* of a block */
-#define ROWS 6    /* output channels whose sums are in registers */
-#define CHUNK 48  /* output channels of a unit of work */
+#define PLACES 64                             /* of a block */
+#define ROWS 6                                /* output channels whose sums are in registers */
+#define CHUNK 48                              /* output channels of a unit of work */
+#define MOST_BYTES (double)((int64_t)1 << 60) /* of copied images: no memory has so many */
 #define EACH _Pragma("GCC unroll 16") for
 
 typedef struct {
@@ -384,10 +385,15 @@ FLB_KERNEL(conv_bytes) {
               .made = (int32_t *)v->made.ptr};
     int64_t taps = kernel[0] * kernel[1] * kernel[2];
     c.plane = c.phases = 1;
+    /* Strides and dilations may be any numbers where there is padding enough. */
+    double bytes = (double)c.images * (double)c.groups * (double)(c.channels + 3);
     for (int i = 0; i < 3; i++) {
         c.in[i] = shape[2 + i], c.kernel[i] = kernel[i], c.out[i] = out[i];
-        c.stride[i] = n->stride[i], c.padding[i] = n->padding[i], c.dilation[i] = n->dilation[i];
+        c.stride[i] = out[i] == 1 ? 1 : n->stride[i]; /* one place has no next one */
+        c.padding[i] = n->padding[i], c.dilation[i] = kernel[i] == 1 ? 1 : n->dilation[i];
         if (!out[i]) return 0;
+        bytes *= (double)out[i] * (double)c.stride[i] + (double)(kernel[i] - 1) * (double)c.dilation[i];
+        if (bytes > MOST_BYTES) return -1;
         c.length[i] = out[i] + (kernel[i] - 1) * c.dilation[i] / c.stride[i];
         c.plane *= c.length[i], c.phases *= c.stride[i];
     }

@@ -1,16 +1,17 @@
 /* Depthwise convolutions of one or two dimensions (a channel of the output is made from the same channel of
- * the input), float32 with AVX-512.
+ * the input), float32 with AVX-512 or AVX2.
  *
- * 16 channels lie together in a vector: their planes are transposed, so that neither the size of a plane nor
- * the stride matters to the kernels below, and places outside of the input are left out instead of multiplied
- * by zero. A piece is 16 channels of an image; sums for the weight are made for some images each and added.
- * Cuts depend on sizes only. */
+ * L channels (16 or 8) lie together in a vector: their planes are transposed, so that neither the size of a
+ * plane nor the stride matters to the kernels below, and places outside of the input are left out instead of
+ * multiplied by zero. A piece is L channels of an image; sums for the weight are made for some images each
+ * and added. Cuts depend on sizes only. */
 #include "kernels/conv.h"
 #include <string.h>
 
 #if !defined(__x86_64__)
-int flb_depthwise_fits(const Conv *c) { return 0; }
-int flb_depthwise(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes) {
+int SIZED(flb_depthwise_fits)(const Conv *c) { return 0; }
+int SIZED(flb_depthwise)(const Conv *c, int what, float *x, float *w, float *y, const float *bias,
+                         Planes *planes) {
     return -1;
 }
 #else
@@ -18,7 +19,7 @@ int flb_depthwise(const Conv *c, int what, float *x, float *w, float *y, const f
 
 #define ROOM    \
     ((int64_t)3 \
-     << 19)      /* bytes of 16 channels' planes, input and output: they stay in the second-level cache */
+     << 19)      /* bytes of L channels' planes, input and output: they stay in the second-level cache */
 #define LEAST 16 /* pieces that sums for the weight are made in, where there are images for it */
 
 /* Along a dimension: places of the input and of the output, taps. Tap k of output o reads place o * stride -
@@ -140,7 +141,7 @@ static WIDE void weigh(const Axis *h, const Axis *v, const V *x, const V *y, V *
         }
 }
 
-/* Planes of up to 16 channels, of `places` each, one after the other or, where the channels lie innermost,
+/* Planes of up to L channels, of `places` each, one after the other or, where the channels lie innermost,
  * `channels` apart. */
 static void read_lanes(const float *from, int last, int64_t channels, int64_t places, int lanes, float *to) {
     if (last) load_lanes(from, channels, places, lanes, to);
@@ -188,8 +189,7 @@ static WIDE void range(void *context, int64_t begin, int64_t end) {
             if (j->what != CONV_INPUT) read_lanes(xs, c->xlast, c->channels, in, lanes, (float *)x);
             if (j->what != CONV_FORWARD) read_lanes(ys, c->ylast, c->channels, out, lanes, (float *)y);
             if (j->what == CONV_FORWARD) {
-                V start =
-                    j->bias ? (V)_mm512_maskz_loadu_ps((__mmask16)((1u << lanes) - 1), j->bias + c0) : zero;
+                V start = j->bias ? (V)load_masked(first_lanes(lanes), j->bias + c0) : zero;
                 correlate(&j->h, &j->v, x, w, start, y);
                 write_lanes((float *)y, out, lanes, ys, c->ylast, c->channels);
             } else if (j->what == CONV_INPUT) {
@@ -220,15 +220,19 @@ static WIDE void add_parts(void *context, int64_t begin, int64_t end) {
     }
 }
 
-int flb_depthwise_fits(const Conv *c) {
+/* With AVX2 planes are read shifted by taps in less time than it takes to transpose them, where nothing is
+ * strided (conv_taps.h). */
+int SIZED(flb_depthwise_fits)(const Conv *c) {
     int64_t places = c->in[1] * c->in[2] + c->out[1] * c->out[2];
-    return flb_cpu_level() == 2 && c->groups == c->channels && c->groups == c->outputs &&
+    return flb_cpu_level() >= LEVEL && c->groups == c->channels && c->groups == c->outputs &&
         c->channels >= L / 2 && c->in[0] * c->out[0] * c->kernel[0] == 1 && c->padding[0] == 0 &&
-        places * (int64_t)sizeof(V) <= ROOM;
+        places * (int64_t)sizeof(V) <= ROOM &&
+        (VECTOR == 64 || c->stride[1] > 1 || c->stride[2] > 1 || c->xlast);
 }
 
 /* -1: no memory. */
-int flb_depthwise(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes) {
+int SIZED(flb_depthwise)(const Conv *c, int what, float *x, float *w, float *y, const float *bias,
+                         Planes *planes) {
     Job j = {.c = c,
              .what = what,
              .x = x,

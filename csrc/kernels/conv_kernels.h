@@ -295,6 +295,14 @@ static void (*const NAME(by_level)[])(T *, int64_t, T, int64_t, const T *,
                                       const T *const *) = VARIANTS(correlate);
 static void (*const NAME(weight_by_level)[])(T *, int64_t, int64_t, const T *, const T *const *,
                                              const T *) = VARIANTS(correlate_weight);
+#if defined(__x86_64__)
+#define VARIANTS_BELOW_64(x) {JOINED(NAME(x), 16), JOINED(NAME(x), 32)}
+#else
+#define VARIANTS_BELOW_64(x) {JOINED(NAME(x), 16)}
+#endif
+typedef void (*NAME(Square))(const T *, int64_t, int64_t, const T *, T, T *, int64_t, int64_t);
+static const NAME(Square) NAME(squares_by_level)[] = VARIANTS_BELOW_64(squares);
+#undef VARIANTS_BELOW_64
 #undef VARIANTS
 
 /* Pieces [begin, end): a group of an image (forward, input), or a group (weight). */
@@ -324,6 +332,9 @@ static void NAME(few_range)(const Few *f, int64_t begin, int64_t end) {
         for (int64_t d = 0; d < c->out[0]; d++)
             for (int64_t h = 0; h < c->out[1]; h++)
                 memset(inside + f->front + (d * f->extent[1] + h) * f->extent[2], 255, c->out[2] * sizeof(T));
+    int squares =
+        f->what != CONV_WEIGHT && squares_fit(c, f->what == CONV_FORWARD ? c->out : c->in, sizeof(T));
+    NAME(Square) square = squares ? NAME(squares_by_level)[level] : NULL;
     int64_t ready = begin, block = f->what == CONV_FORWARD ? made : per,
             plane = (f->what == CONV_FORWARD ? out : in) * block * (int64_t)sizeof(T);
     for (int64_t i = begin; i < end; i++) {
@@ -339,7 +350,16 @@ static void NAME(few_range)(const Few *f, int64_t begin, int64_t end) {
             if (f->what != CONV_FORWARD)
                 for (int64_t o = 0; o < made; o++)
                     NAME(spread_rows)(f, ys + o * out, rows + o * row + f->front);
-            if (f->what == CONV_FORWARD) {
+            if (squares) {
+                const T *own = w + g * taps;
+                for (int64_t t = 0; t < taps; t++)
+                    weights[t] = f->what == CONV_FORWARD ? own[t] : own[taps - 1 - t];
+                int forward = f->what == CONV_FORWARD;
+                const T *source = forward ? planes : rows + c->padding[1] * f->extent[2] + c->padding[2];
+                T start = forward && bias ? bias[g] : 0;
+                const int64_t *to = forward ? c->out : c->in;
+                square(source, f->extent[2], c->kernel[2], weights, start, forward ? ys : xs, to[1], to[2]);
+            } else if (f->what == CONV_FORWARD) {
                 for (int64_t o = 0; o < made; o++) {
                     for (int64_t k = 0, t = 0; k < per; k++)
                         for (int64_t j = 0; j < taps; j++, t++)

@@ -29,29 +29,6 @@ typedef struct {
                 for (int64_t a = i; a < i + 16 && a < r1; a++)     \
                     ((T *)to)[b * t->rows + a] = ((const T *)from)[a * t->columns + b];
 
-#if defined(__x86_64__)
-#include "kernels/conv_lanes.h"
-
-static WIDE void turn_wide(const Turn *t, const float *from, float *to, int64_t r0, int64_t r1) {
-    for (int64_t i = r0; i < r1; i += 16) {
-        int64_t lanes = r1 - i < 16 ? r1 - i : 16;
-        __mmask16 down = (__mmask16)((1u << lanes) - 1);
-        for (int64_t j = 0; j < t->columns; j += 16) {
-            int64_t k = t->columns - j < 16 ? t->columns - j : 16;
-            __mmask16 across = (__mmask16)((1u << k) - 1);
-            __m512 r[16];
-            for (int a = 0; a < 16; a++)
-                r[a] = _mm512_maskz_loadu_ps(a < lanes ? across : 0,
-                                             from + (i + (a < lanes ? a : 0)) * t->columns + j);
-            turn(r);
-            for (int64_t b = 0; b < k; b++) _mm512_mask_storeu_ps(to + (j + b) * t->rows + i, down, r[b]);
-        }
-    }
-}
-#else
-static void turn_wide(const Turn *t, const float *from, float *to, int64_t r0, int64_t r1) {}
-#endif
-
 static void turn_range(void *context, int64_t begin, int64_t end) {
     const Turn *t = context;
     for (int64_t i = begin; i < end; i++) {
@@ -61,7 +38,8 @@ static void turn_range(void *context, int64_t begin, int64_t end) {
         char *to = t->to + at;
         if (t->item == 8) {
             TURN(double)
-        } else if (flb_cpu_level() == 2) turn_wide(t, (const float *)from, (float *)to, r0, r1);
+        } else if (flb_cpu_level())
+            flb_turn_floats((const float *)from, (float *)to, t->rows, t->columns, r0, r1);
         else {
             TURN(float)
         }

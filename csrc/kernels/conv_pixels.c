@@ -1,5 +1,5 @@
 /* Convolutions of images whose channels lie innermost as products whose left operand is never gathered:
- * float32 with AVX-512, one to three dimensions, any stride, dilation and groups.
+ * float32 with AVX-512 or AVX2, one to three dimensions, any stride, dilation and groups.
  *
  * A row of the left operand is what a tap reads for a place: the channels of one pixel, which lie together.
  * So a register kernel takes a pointer for each of its rows and each tap, and where a tap reads beside the
@@ -16,10 +16,12 @@
 #include <string.h>
 
 #if !defined(__x86_64__)
-int flb_pixels_can(const Conv *c, int what) { return 0; }
-int flb_pixels_fits(const Conv *c, int what) { return 0; }
+#if VECTOR == 64
 int flb_pixels_in_planes(const Conv *c, int what) { return 0; }
-int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const float *bias) { return -1; }
+#endif
+int SIZED(flb_pixels_can)(const Conv *c, int what) { return 0; }
+int SIZED(flb_pixels_fits)(const Conv *c, int what) { return 0; }
+int SIZED(flb_pixels)(const Conv *c, int what, float *x, float *w, float *y, const float *bias) { return -1; }
 #else
 #include "kernels/conv_pixels.h"
 
@@ -37,6 +39,7 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
 #define SHIFTED_WEIGHT 1.2
 #define GATHERED 1.5
 #define FEW 96 /* places of all images */
+#define FEW_TAPS 8
 /* Places are sorted from this share of what taps read on that lies beside the image. */
 #define BESIDE 0.05
 /* A panel is packed when it is used where there are at most so many places, and at least so many weights. */
@@ -45,10 +48,18 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
 
 /* Rows of a tile by its vectors, of places and of the weight's outputs: so many sums that their latency is
  * hidden, and as few loads as there are registers for. */
+#if VECTOR == 32
+static const int rows_of[MOST_LANES + 1] = {0, 8, 6, 4}, outputs_of[MOST_LANES + 1] = {0, 8, 6, 4};
+#else
 static const int rows_of[MOST_LANES + 1] = {0, 8, 12, 8, 6}, outputs_of[MOST_LANES + 1] = {0, 16, 12, 8, 6};
+#endif
 
 /* Taps of a tile of the weight's gradient, which share the loads of cotangents, by the vectors of a pixel. */
+#if VECTOR == 32
+static const int taps_of[MOST_LANES + 1] = {1, 2, 1, 1};
+#else
 static const int taps_of[MOST_LANES + 1] = {1, 3, 2, 1, 1};
+#endif
 
 /* Phases of the result and their taps. */
 static void find_phases(PixelJob *j) {
@@ -91,15 +102,17 @@ static void find_phases(PixelJob *j) {
     }
 }
 
-int flb_pixels_can(const Conv *c, int what) {
+int SIZED(flb_pixels_can)(const Conv *c, int what) {
     int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
-    return flb_cpu_level() == 2 && taps <= MOST_TAPS && c->stride[0] * c->stride[1] * c->stride[2] <= 64 &&
+    return flb_cpu_level() == LEVEL && taps <= MOST_TAPS && flb_phases_fit(c, 64) &&
         c->channels / c->groups * taps < 1 << 26;
 }
 
+#if VECTOR == 64
 int flb_pixels_in_planes(const Conv *c, int what) {
     return what == CONV_INPUT ? !c->xlast && c->stride[0] * c->stride[1] * c->stride[2] == 1 : !c->ylast;
 }
+#endif
 
 /* The vectors of a panel that leave the fewest unused; single ones load as many rows for a product each. */
 static int lanes_for(int64_t vectors) {
@@ -127,14 +140,15 @@ static double waste(const Conv *c, int what) {
 /* Images in C order are turned, which costs as much as WORTH multiplications and additions an element; with
  * few places the weight is what costs. Where loads are scarce, shifted rows are as fast without a stride: in
  * three dimensions the other way is to gather. Elsewhere loads of vectors that begin anywhere, which shifted
- * rows are made of, cost more than these of single numbers. */
-int flb_pixels_fits(const Conv *c, int what) {
+ * rows are made of, cost more than these of single numbers. With AVX2 there are no shifted rows: columns of
+ * a few taps are gathered in less time than images are turned. */
+int SIZED(flb_pixels_fits)(const Conv *c, int what) {
     int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2], per = c->channels / c->groups,
             out = c->out[0] * c->out[1] * c->out[2], in = c->in[0] * c->in[1] * c->in[2];
-    if (!flb_pixels_can(c, what) || per < L || c->outputs / c->groups < L) return 0;
+    if (!SIZED(flb_pixels_can)(c, what) || per < L || c->outputs / c->groups < L) return 0;
     if (c->xlast && c->ylast) return 1;
     if (c->kernel[0] > 1 && taps >= 8) return 1;
-    if (c->images * out < FEW) return 0;
+    if (c->images * out < FEW || (VECTOR == 32 && taps < FEW_TAPS)) return 0;
     if (!flb_few_loads() && taps > 1) {
         double shifted = what == CONV_WEIGHT  ? SHIFTED_WEIGHT
             : c->stride[1] * c->stride[2] > 1 ? STRIDED
@@ -179,7 +193,7 @@ static int is_in_turn(const PixelJob *j) {
         j->c->groups * j->panels >= flb_get_num_threads();
 }
 
-int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const float *bias) {
+int SIZED(flb_pixels)(const Conv *c, int what, float *x, float *w, float *y, const float *bias) {
     int64_t per = c->channels / c->groups, made = c->outputs / c->groups,
             taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
     int back = what == CONV_INPUT;
@@ -239,7 +253,7 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
         j.pairs = taps * j.panels,
         j.sets = least(ceil_div(j.pairs, j.shared), ceil_div(pieces, c->groups * j.high_cuts));
         int64_t total = c->groups * j.sets * j.high_cuts;
-        flb_parallel(flb_pixels_weigh, &j, total, (int64_t)(2e5 * total / flops) + 1);
+        flb_parallel(SIZED(flb_pixels_weigh), &j, total, (int64_t)(2e5 * total / flops) + 1);
     } else {
         j.alike = 1;
         for (int64_t p = 0; p < j.count; p++) {
@@ -251,10 +265,11 @@ int flb_pixels(const Conv *c, int what, float *x, float *w, float *y, const floa
         j.cut = ceil_div(j.panels, j.cuts), j.cuts = ceil_div(j.panels, j.cut);
         int64_t total = c->groups * j.blocks * j.cuts;
         if (!j.in_turn)
-            flb_parallel(flb_pixels_pack, &j, c->groups * j.panels,
+            flb_parallel(SIZED(flb_pixels_pack), &j, c->groups * j.panels,
                          1 + 100000 / (j.lanes * L * j.depth * taps + 1));
-        if (j.in_turn) flb_parallel(flb_pixels_panels, &j, c->groups * j.panels, 1);
-        else if (!j.odd) flb_parallel(flb_pixels_product, &j, total, (int64_t)(2e5 * total / flops) + 1);
+        if (j.in_turn) flb_parallel(SIZED(flb_pixels_panels), &j, c->groups * j.panels, 1);
+        else if (!j.odd)
+            flb_parallel(SIZED(flb_pixels_product), &j, total, (int64_t)(2e5 * total / flops) + 1);
     }
     flb_api->free(memory);
     return j.failed ? -1 : j.odd;

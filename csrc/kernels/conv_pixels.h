@@ -3,9 +3,13 @@
 #define FLAMBEAU_CONV_PIXELS_H
 #include "kernels/conv_lanes.h"
 
-#define MOST_LANES 4 /* vectors of a tile */
-#define ROWS 384     /* places whose sums stay in cache: twice a multiple of all tiles' rows */
-#define PLACES 128   /* places of a sum of the weight's gradient */
+#if VECTOR == 32
+#define MOST_LANES 3 /* vectors of a tile */
+#else
+#define MOST_LANES 4
+#endif
+#define ROWS 384   /* places whose sums stay in cache: twice a multiple of all tiles' rows */
+#define PLACES 128 /* places of a sum of the weight's gradient */
 
 /* Results whose places have the same remainder by the stride, and the taps that reach them: place j of a
  * dimension lies at first + j * by of the result, and a tap reads the source at j * step + its start. */
@@ -50,16 +54,17 @@ static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* conv_pixels_places.c: the row of each place of a block, and where taps read for these. */
-void flb_pixels_sort(const PixelJob *j, const Phase *f, int64_t p0, int64_t p1, int16_t *slot);
-void flb_pixels_fill(const PixelJob *j, const Phase *f, int64_t group, int64_t t0, int64_t t1, int64_t p0,
-                     int64_t p1, const float **from, int64_t ld, const int16_t *slot);
+void SIZED(flb_pixels_sort)(const PixelJob *j, const Phase *f, int64_t p0, int64_t p1, int16_t *slot);
+void SIZED(flb_pixels_fill)(const PixelJob *j, const Phase *f, int64_t group, int64_t t0, int64_t t1,
+                            int64_t p0, int64_t p1, const float **from, int64_t ld, const int16_t *slot);
 /* conv_pixels_pack.c: where a panel lies; a panel, packed there or, `alone`, where no other lies: whether a
  * weight isn't finite; pieces that are panels of groups. */
-float *flb_pixels_panel(const PixelJob *j, float *packed, int64_t group, const Phase *f, int64_t panel);
-int flb_pixels_pack_panel(const PixelJob *j, int64_t group, int64_t panel, float *alone);
-void flb_pixels_pack(void *context, int64_t begin, int64_t end);
+float *SIZED(flb_pixels_panel)(const PixelJob *j, float *packed, int64_t group, const Phase *f,
+                               int64_t panel);
+int SIZED(flb_pixels_pack_panel)(const PixelJob *j, int64_t group, int64_t panel, float *alone);
+void SIZED(flb_pixels_pack)(void *context, int64_t begin, int64_t end);
 /* conv_pixels_product.c, conv_pixels_weight.c: pieces of the job. */
-void flb_pixels_product(void *context, int64_t begin, int64_t end);
-void flb_pixels_panels(void *context, int64_t begin, int64_t end);
-void flb_pixels_weigh(void *context, int64_t begin, int64_t end);
+void SIZED(flb_pixels_product)(void *context, int64_t begin, int64_t end);
+void SIZED(flb_pixels_panels)(void *context, int64_t begin, int64_t end);
+void SIZED(flb_pixels_weigh)(void *context, int64_t begin, int64_t end);
 #endif

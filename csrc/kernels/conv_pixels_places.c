@@ -13,7 +13,7 @@ static uint64_t beside(const PixelJob *j, const Phase *f, int d, int64_t i) {
 
 /* slot[p - p0]: the row of place p among those of a block. Places from which the same taps reach beside the
  * image come together, so that tiles leave these taps out. */
-void flb_pixels_sort(const PixelJob *j, const Phase *f, int64_t p0, int64_t p1, int16_t *slot) {
+void SIZED(flb_pixels_sort)(const PixelJob *j, const Phase *f, int64_t p0, int64_t p1, int16_t *slot) {
     enum { MOST = 32 };
     uint64_t kinds[MOST];
     int16_t ends[MOST], first = 0;
@@ -50,8 +50,9 @@ void flb_pixels_sort(const PixelJob *j, const Phase *f, int64_t p0, int64_t p1, 
 /* Where taps [t0, t1) read for places [p0, p1) of a phase in all images: from[(t - t0) * ld + slot[p - p0]],
  * where there are no slots p - p0. Row after row of places: within [inner, outer) no tap reads to the left or
  * right of the image, and slots follow each other. */
-WIDE void flb_pixels_fill(const PixelJob *j, const Phase *f, int64_t group, int64_t t0, int64_t t1,
-                          int64_t p0, int64_t p1, const float **from, int64_t ld, const int16_t *slot) {
+WIDE void SIZED(flb_pixels_fill)(const PixelJob *j, const Phase *f, int64_t group, int64_t t0, int64_t t1,
+                                 int64_t p0, int64_t p1, const float **from, int64_t ld,
+                                 const int16_t *slot) {
     int64_t n = p0 / f->places, rest = p0 % f->places, step = j->step[2], channels = j->depth * j->groups;
     int64_t i[3] = {rest / (f->count[1] * f->count[2]), rest / f->count[2] % f->count[1], rest % f->count[2]};
     const int64_t *size = j->size;

@@ -15,29 +15,37 @@
 /* For each of TAPS taps, sum (HIGH, NV vectors) += over n places of y[p * HIGH + r] times the NV vectors at
  * from[p] + at; of the last one the lanes in `last`. A tap's pointers are PLACES, its sums are `apart` behind
  * those of the one before. */
-#define WEIGH(HIGH, TAPS, NV)                                                                     \
-    WIDE static void weigh##HIGH##x##TAPS##x##NV(int64_t n, const float *const *from, int64_t at, \
-                                                 const float *y, float *sum, int64_t apart,       \
-                                                 __mmask16 last) {                                \
-        V s[HIGH][TAPS][NV];                                                                      \
-        EACH(int r = 0; r < HIGH; r++)                                                            \
-        EACH(int t = 0; t < TAPS; t++)                                                            \
-        EACH(int v = 0; v < NV; v++) s[r][t][v] = (V){0};                                         \
-        for (int64_t p = 0; p < n; p++, y += HIGH) {                                              \
-            V x[TAPS][NV];                                                                        \
-            EACH(int t = 0; t < TAPS; t++) {                                                      \
-                const float *pixel = from[t * PLACES + p] + at;                                   \
-                EACH(int v = 0; v < NV - 1; v++) x[t][v] = *(const V *)(pixel + v * L);           \
-                x[t][NV - 1] = (V)_mm512_maskz_loadu_ps(last, pixel + (NV - 1) * L);              \
-            }                                                                                     \
-            EACH(int r = 0; r < HIGH; r++)                                                        \
-            EACH(int t = 0; t < TAPS; t++)                                                        \
-            EACH(int v = 0; v < NV; v++) s[r][t][v] += y[r] * x[t][v];                            \
-        }                                                                                         \
-        EACH(int r = 0; r < HIGH; r++)                                                            \
-        EACH(int t = 0; t < TAPS; t++)                                                            \
-        EACH(int v = 0; v < NV; v++)((V *)(sum + t * apart))[r * NV + v] += s[r][t][v];           \
+#define WEIGH(HIGH, TAPS, NV)                                                                            \
+    WIDE static void weigh##HIGH##x##TAPS##x##NV(int64_t n, const float *const *from, int64_t at,        \
+                                                 const float *y, float *sum, int64_t apart, Mask last) { \
+        V s[HIGH][TAPS][NV];                                                                             \
+        EACH(int r = 0; r < HIGH; r++)                                                                   \
+        EACH(int t = 0; t < TAPS; t++)                                                                   \
+        EACH(int v = 0; v < NV; v++) s[r][t][v] = (V){0};                                                \
+        for (int64_t p = 0; p < n; p++, y += HIGH) {                                                     \
+            V x[TAPS][NV];                                                                               \
+            EACH(int t = 0; t < TAPS; t++) {                                                             \
+                const float *pixel = from[t * PLACES + p] + at;                                          \
+                EACH(int v = 0; v < NV - 1; v++) x[t][v] = *(const V *)(pixel + v * L);                  \
+                x[t][NV - 1] = (V)load_masked(last, pixel + (NV - 1) * L);                               \
+            }                                                                                            \
+            EACH(int r = 0; r < HIGH; r++)                                                               \
+            EACH(int t = 0; t < TAPS; t++)                                                               \
+            EACH(int v = 0; v < NV; v++) s[r][t][v] += y[r] * x[t][v];                                   \
+        }                                                                                                \
+        EACH(int r = 0; r < HIGH; r++)                                                                   \
+        EACH(int t = 0; t < TAPS; t++)                                                                   \
+        EACH(int v = 0; v < NV; v++)((V *)(sum + t * apart))[r * NV + v] += s[r][t][v];                  \
     }
+#if VECTOR == 32
+WEIGH(8, 1, 1)
+WEIGH(6, 1, 1)
+WEIGH(6, 1, 2)
+WEIGH(4, 1, 1)
+WEIGH(4, 1, 2)
+WEIGH(4, 1, 3)
+WEIGH(6, 2, 1)
+#else
 WEIGH(16, 1, 1)
 WEIGH(12, 1, 1)
 WEIGH(12, 1, 2)
@@ -50,13 +58,20 @@ WEIGH(6, 1, 3)
 WEIGH(6, 1, 4)
 WEIGH(8, 3, 1)
 WEIGH(6, 2, 2)
-typedef void (*Weigh)(int64_t, const float *const *, int64_t, const float *, float *, int64_t, __mmask16);
+#endif
+typedef void (*Weigh)(int64_t, const float *const *, int64_t, const float *, float *, int64_t, Mask);
 /* By the vectors of a whole tile, and those that are there; of one tap, and of as many as go together. */
+#if VECTOR == 32
+static const Weigh weighers[MOST_LANES][MOST_LANES] = {
+    {weigh8x1x1}, {weigh6x1x1, weigh6x1x2}, {weigh4x1x1, weigh4x1x2, weigh4x1x3}};
+static const Weigh together[] = {NULL, weigh6x2x1};
+#else
 static const Weigh weighers[MOST_LANES][MOST_LANES] = {{weigh16x1x1},
                                                        {weigh12x1x1, weigh12x1x2},
                                                        {weigh8x1x1, weigh8x1x2, weigh8x1x3},
                                                        {weigh6x1x1, weigh6x1x2, weigh6x1x3, weigh6x1x4}};
 static const Weigh together[] = {NULL, weigh8x3x1, weigh6x2x2};
+#endif
 #undef EACH
 
 /* ---- sums -----------------------------------------------------------------------------------------------
@@ -70,7 +85,7 @@ static int64_t row_of_outputs(int64_t outputs) { return (ceil_div(outputs, L) | 
 WIDE static void tile_outputs(const PixelJob *j, const Phase *f, int64_t group, int64_t p0, int64_t p1,
                               int64_t o0, int64_t outputs, float *rows, float *to) {
     const Conv *c = j->c;
-    __mmask16 tile = (__mmask16)((1u << j->tile) - 1);
+    Mask tile = first_lanes(j->tile);
     int64_t first = group * (c->outputs / c->groups) + o0, wide = row_of_outputs(outputs);
     for (int64_t p = p0, run; p < p1; p += run) {
         int64_t n = p / f->places, at = p % f->places, ld = c->outputs;
@@ -78,25 +93,25 @@ WIDE static void tile_outputs(const PixelJob *j, const Phase *f, int64_t group, 
         run = least(L, p1 - p);
         if (j->planar) {
             run = least(run, f->places - at);
-            __mmask16 there = (__mmask16)((1u << run) - 1);
+            Mask there = first_lanes(run);
             const float *plane = j->made + (n * c->outputs + first) * f->places + at;
             for (int64_t o = 0; o < outputs; o += L) {
-                __m512 r[L];
+                Lanes r[L];
                 for (int64_t i = 0; i < L; i++) {
                     const float *from = plane + least(o + i, outputs - 1) * f->places;
-                    r[i] = _mm512_maskz_loadu_ps(there, from);
+                    r[i] = load_masked(there, from);
                     __builtin_prefetch(from + 2 * L);
                 }
                 turn(r);
-                for (int64_t q = 0; q < run; q++) _mm512_storeu_ps(rows + q * wide + o, r[q]);
+                for (int64_t q = 0; q < run; q++) *(V *)(rows + q * wide + o) = (V)r[q];
             }
             y = rows, ld = wide;
         }
         for (int64_t o = 0; o < outputs; o += j->tile) {
-            __mmask16 in = (__mmask16)((1u << least(j->tile, outputs - o)) - 1);
+            Mask in = first_lanes(least(j->tile, outputs - o));
             float *at = to + o * (p1 - p0) + (p - p0) * j->tile;
             for (int64_t q = 0; q < run; q++, at += j->tile)
-                _mm512_mask_storeu_ps(at, tile, _mm512_maskz_loadu_ps(in, y + q * ld + o));
+                store_masked(at, tile, load_masked(in, y + q * ld + o));
         }
     }
 }
@@ -105,12 +120,11 @@ WIDE static void tile_outputs(const PixelJob *j, const Phase *f, int64_t group, 
  * of these taps read beside the image: how many. */
 WIDE static int64_t find_spans(const PixelJob *j, const float *const *from, int64_t taps, int64_t n,
                                uint8_t *span) {
-    __m512i zeros = _mm512_set1_epi64((long long)(intptr_t)j->zeros);
     uint8_t beside[PLACES / 8], some = 0;
     for (int64_t i = 0; i < n; i += 8) {
         beside[i / 8] = 0xff;
         for (int64_t t = 0; t < taps; t++)
-            beside[i / 8] &= _mm512_cmpeq_epi64_mask(_mm512_loadu_si512(from + t * PLACES + i), zeros);
+            beside[i / 8] &= (uint8_t)which_are(j->zeros, from + t * PLACES + i);
         some |= beside[i / 8];
     }
     span[0] = 0, span[1] = (uint8_t)n;
@@ -128,7 +142,7 @@ WIDE static int64_t find_spans(const PixelJob *j, const float *const *from, int6
 }
 
 /* Piece i: a set of taps and panels, for a cut of the outputs of a group. */
-WIDE void flb_pixels_weigh(void *context, int64_t begin, int64_t end) {
+WIDE void SIZED(flb_pixels_weigh)(void *context, int64_t begin, int64_t end) {
     PixelJob *j = context;
     const Conv *c = j->c;
     const Phase *f = j->phases;
@@ -137,7 +151,7 @@ WIDE void flb_pixels_weigh(void *context, int64_t begin, int64_t end) {
             known = least(most / j->panels + 2, j->all);
     const float **from = flb_api->scratch(
         known * PLACES * sizeof *from +
-        ((most * wide + PLACES) * j->high_cut + L * row_of_outputs(j->high_cut) + L) * sizeof(float));
+        ((most * wide + PLACES) * j->high_cut + L * row_of_outputs(j->high_cut)) * sizeof(float) + 64);
     if (!from) {
         j->failed = 1;
         return;
@@ -153,11 +167,12 @@ WIDE void flb_pixels_weigh(void *context, int64_t begin, int64_t end) {
         for (int64_t p0 = 0; p0 < all; p0 += PLACES) {
             int64_t n = least(PLACES, all - p0);
             tile_outputs(j, f, group, p0, p0 + n, o0, o1 - o0, rows, tiles);
-            flb_pixels_fill(j, f, group, t0, ceil_div(last, j->panels), p0, p0 + n, from, PLACES, NULL);
+            SIZED(flb_pixels_fill)(j, f, group, t0, ceil_div(last, j->panels), p0, p0 + n, from, PLACES,
+                                   NULL);
             for (int64_t pair = first, taps; pair < last; pair += taps) {
                 int64_t k = pair % j->panels * wide, left = j->depth - k, apart = j->high_cut * wide;
                 int64_t nv = left < wide ? ceil_div(left, L) : j->lanes;
-                __mmask16 in = (__mmask16)((1u << least(L, left - (nv - 1) * L)) - 1);
+                Mask in = first_lanes(least(L, left - (nv - 1) * L));
                 taps = last - pair < j->shared ? 1 : j->shared;
                 const float *const *here = from + (pair / j->panels - t0) * PLACES, *const *next = here;
                 uint8_t span[PLACES];

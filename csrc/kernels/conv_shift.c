@@ -538,7 +538,7 @@ static int prepare(Job *j, const Conv *c, int what) {
     j->c = c, j->what = what;
     int64_t per = c->channels / c->groups, made = c->outputs / c->groups;
     if (flb_cpu_level() < 2 || c->in[0] > 1 || c->out[0] > 1 || c->kernel[0] > 1 || c->padding[0] ||
-        c->stride[1] * c->stride[2] > 16)
+        !flb_phases_fit(c, 16) || !flb_padded_fits(c))
         return 0;
     if (c->kernel[1] * c->kernel[2] > 1024 || per * made < 6) return 0;
     j->depth = what == CONV_INPUT ? made : per, j->high = what == CONV_INPUT ? per : made;

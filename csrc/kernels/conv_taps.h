@@ -67,6 +67,50 @@ TARGET static void BY_SIZE(correlate_weight)(T *sums, int64_t n, int64_t taps, c
         SUM(t) = a;
     }
 }
+#if BYTES < 64 /* 16 registers */
+/* to[r * ld + i] = start + sum over taps of w[kh * SIDE + kw] * from[(r + kh) * step + i + kw]: four rows of
+ * NV vectors. What is loaded serves the taps of all rows, and the sums stay in registers. */
+#define SQUARE(SIDE, NV)                                                                                     \
+    TARGET static void BY_SIZE(square##SIDE##x##NV)(const T *from, int64_t step, const T *w, T start, T *to, \
+                                                    int64_t ld) {                                            \
+        typedef T V __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));                      \
+        V sum[4][NV];                                                                                        \
+        _Pragma("GCC unroll 4") for (int r = 0; r < 4; r++)                                                  \
+            _Pragma("GCC unroll 2") for (int v = 0; v < NV; v++) sum[r][v] = start - (V){0};                 \
+        _Pragma("GCC unroll 8") for (int q = 0; q < SIDE + 3; q++)                                           \
+            _Pragma("GCC unroll 5") for (int k = 0; k < SIDE; k++) {                                         \
+            V x[NV];                                                                                         \
+            _Pragma("GCC unroll 2") for (int v = 0; v < NV; v++) x[v] =                                      \
+                ((const V *)(from + q * step + k))[v];                                                       \
+            _Pragma("GCC unroll 4") for (int r = 0; r < 4; r++) if (q >= r && q - r < SIDE)                  \
+                _Pragma("GCC unroll 2") for (int v = 0; v < NV; v++) sum[r][v] +=                            \
+                w[(q - r) * SIDE + k] * x[v];                                                                \
+        }                                                                                                    \
+        _Pragma("GCC unroll 4") for (int r = 0; r < 4; r++)                                                  \
+            _Pragma("GCC unroll 2") for (int v = 0; v < NV; v++)((V *)(to + r * ld))[v] = sum[r][v];         \
+    }
+SQUARE(3, 1)
+SQUARE(3, 2)
+SQUARE(5, 1)
+SQUARE(5, 2)
+#undef SQUARE
+
+/* Correlates a plane with side * side taps, see squares_fit: a last tile that would be cut begins earlier. */
+static void BY_SIZE(squares)(const T *from, int64_t step, int64_t side, const T *w, T start, T *to,
+                             int64_t rows, int64_t columns) {
+    enum { LANES = BYTES / sizeof(T) };
+    int64_t wide = columns >= 2 * LANES ? 2 * LANES : LANES;
+    void (*tile)(const T *, int64_t, const T *, T, T *, int64_t) = side == 3
+        ? wide == LANES ? BY_SIZE(square3x1) : BY_SIZE(square3x2)
+        : wide == LANES ? BY_SIZE(square5x1)
+                        : BY_SIZE(square5x2);
+    for (int64_t r = 0; r < rows; r += 4)
+        for (int64_t i = 0; i < columns; i += wide) {
+            int64_t y = r + 4 <= rows ? r : rows - 4, x = i + wide <= columns ? i : columns - wide;
+            tile(from + y * step + x, step, w, start, to + y * columns + x, columns);
+        }
+}
+#endif
 #undef SUM
 #undef BY_SIZE
 #undef BYTES

@@ -41,9 +41,9 @@ typedef struct {
                 for (int64_t i = 0; i < n; i++) at[d][i] = (at[d][i] + 1) * half;                           \
             else                                                                                            \
                 for (int64_t i = 0; i < n; i++) at[d][i] = ((at[d][i] + 1) * size - 1) / 2;                 \
-            if (border) /* nan stays */                                                                     \
+            if (border) /* nan is 0 */                                                                      \
                 for (int64_t i = 0; i < n; i++)                                                             \
-                    at[d][i] = at[d][i] < 0 ? 0 : at[d][i] > last ? last : at[d][i];                        \
+                    at[d][i] = at[d][i] > 0 ? (at[d][i] < last ? at[d][i] : last) : 0;                      \
             if (nearest)                                                                                    \
                 for (int64_t i = 0; i < n; i++) low[d][i] = RINT(at[d][i]);                                 \
             else                                                                                            \

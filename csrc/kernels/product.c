@@ -28,10 +28,15 @@
 #define TRANSPOSED_ROWS 4 /* from which panels are faster still, where B may be packed once for all */
 #define TERMS_A_ROW 12    /* and for each row of A: what packing costs is shared by them */
 #define SMALL 20000       /* bytes of B that aren't packed either: they fit into the first-level cache */
-#define NARROW 24         /* columns below which the library is faster */
-#define LITTLE 600000     /* multiply-adds below which it is, */
-#define FLAT 1024         /* where B is stored (n, k): for results of so few elements, */
-#define SHALLOW 32        /* and sums that are longer */
+#define DOTS_ROWS 24      /* up to which an element is a dot product there without AVX-512 */
+#define ONCE_ROWS 6       /* rows of the highest tile without AVX-512, */
+#define HELD 524288       /* and bytes of B that a second-level cache holds there */
+#define SLOW_HALF 11 /* columns of float32 whose time a tile of one vector takes there: its six sums wait */
+#define FEW_ROWS_HALF 16 /* and rows beside which packing B is most of the time */
+#define NARROW 24        /* columns below which the library is faster */
+#define LITTLE 600000    /* multiply-adds below which it is, */
+#define FLAT 1024        /* where B is stored (n, k): for results of so few elements, */
+#define SHALLOW 32       /* and sums that are longer */
 
 static GemmFn library[2];
 
@@ -57,14 +62,26 @@ static void *panels(size_t size) {
     return kept;
 }
 
+/* Bytes of a row of a block of B. With DEEP, three quarters of a second-level cache: 1 MiB where there is
+ * AVX-512, elsewhere half of that. */
+static int64_t widest(void) { return flb_cpu_level() == 2 ? WIDE : WIDE / 2; }
+
+/* Whether B (k, n), so many bytes of the `whole` columns of a matrix, isn't packed beside m rows. Without
+ * AVX-512 a tile has six rows: what is read by several is packed unless a second-level cache holds it all. */
+static int stays(int64_t m, int64_t whole, int64_t bytes) {
+    if (bytes <= SMALL) return 1;
+    return m <= FEW_ROWS && whole < PAGED && (flb_cpu_level() == 2 || m <= ONCE_ROWS || bytes <= HELD);
+}
+
 /* Depth of a slice of K, `narrow`: beside few columns. Slices are as equal as they can be. */
 static int64_t slice(int64_t k, int narrow) {
     int64_t most = narrow ? DEEP * 4 / 3 : DEEP, slices = (k + most - 1) / most;
     return slices ? (k + slices - 1) / slices : 1;
 }
 
-/* Whether a product with `m` rows in all is made by few_kernels.h. */
+/* Whether a product with `m` rows in all is made by few_kernels.h, or with AVX2 by few_half.h. */
 static int is_few(int bt, int64_t m, int64_t n, int64_t k) {
+    if (flb_cpu_level() == 1) return bt && m <= DOTS_ROWS && k >= FEW_TERMS && k >= TERMS_A_ROW * m;
     if (!bt && m > PAGED_ROWS && n >= PAGED) return 0;
     return flb_cpu_level() == 2 && m <= FEW_ROWS && (bt ? k >= FEW_TERMS && k >= TERMS_A_ROW * m : k > 0);
 }
@@ -74,10 +91,23 @@ static int by_tiles(int bt, int64_t m, int64_t n, int64_t k) {
     return !is_few(bt, m, n, k) && flb_split_fits(m, n, k);
 }
 
+/* Whether the library measured faster with AVX2 alone, where OpenBLAS's kernels have the shape of ours:
+ * narrow results, sums of several slices, and in float32 columns that fill the last tile badly. */
+static int passed_on_half(int f64, int bt, int64_t m, int64_t n, int64_t k) {
+    int64_t tile = f64 ? 8 : 16, rest = n % tile,
+            slow = rest > tile / 2 ? tile
+        : rest                     ? SLOW_HALF * tile / 16
+                                   : 0;
+    if (n >= tile && is_few(bt, m, n, k)) return 0;
+    if (n < tile || (k > DEEP * 4 / 3 && m > FEW_ROWS_HALF)) return 1;
+    return !f64 && (n - rest + slow) * 16 > n * 17;
+}
+
 /* Whether the library measured faster: narrow results, small products (OpenBLAS has kernels for them that
  * pack nothing), and large ones with long sums in float64. */
 static int passed_on(int f64, int bt, int64_t m, int64_t n, int64_t k) {
     if (!library[f64] || (!f64 && by_tiles(bt, m, n, k))) return 0;
+    if (flb_cpu_level() == 1) return passed_on_half(f64, bt, m, n, k);
     if (f64 && n >= 1024 && k >= 1024 && m > FEW_ROWS) return 1;
     return n < NARROW || (bt ? m * n <= FLAT && k >= SHALLOW && m * n * k <= LITTLE : m * n * k < LITTLE);
 }
@@ -94,13 +124,13 @@ static int passed_on(int f64, int bt, int64_t m, int64_t n, int64_t k) {
 #define SINGLE 0
 #include "kernels/product_kernels.h"
 
-/* What makes products where the library has `theirs`: ours on CPUs with AVX-512, which passes on what
- * measured slower (narrow results, and large ones with long sums); elsewhere the library has the better
- * kernels. FLAMBEAU_PRODUCTS=library or =own insists. */
+/* What makes products where the library has `theirs`: ours on CPUs with AVX-512 or AVX2, which passes on what
+ * measured slower; elsewhere the library has the better kernels. FLAMBEAU_PRODUCTS=library or =own insists.
+ */
 GemmFn flb_best_gemm(int f64, GemmFn theirs) {
     const char *wish = getenv("FLAMBEAU_PRODUCTS");
     int own = wish && !strcmp(wish, "own");
-    if (theirs && !own && (flb_cpu_level() < 2 || (wish && !strcmp(wish, "library")))) return theirs;
+    if (theirs && !own && (flb_cpu_level() < 1 || (wish && !strcmp(wish, "library")))) return theirs;
     library[f64] = own ? NULL : theirs;
     return f64 ? product_f64 : product_f32;
 }
@@ -146,7 +176,8 @@ int flb_is_own(GemmFn fn) { return fn == product_f32 || fn == product_f64; }
 int flb_packed_way(int f64, int bt, int64_t m, int64_t n, int64_t k) {
     if (!flb_is_own(flb_blas_gemm(f64)) || m < 2 || n < 2 || k < 1 || passed_on(f64, bt, m, n, k)) return 0;
     if (!f64 && by_tiles(bt, m, n, k)) return 0;
-    if (is_few(bt, m, n, k)) return bt && m < TRANSPOSED_ROWS ? 0 : PRODUCT_FEW;
+    if (is_few(bt, m, n, k) && bt && m < TRANSPOSED_ROWS) return 0;
+    if (is_few(bt, m, n, k) && flb_cpu_level() == 2) return PRODUCT_FEW;
     return bt || n * k * (f64 ? 8 : 4) > SMALL ? PRODUCT_PANELS : 0;
 }
 

@@ -4,6 +4,36 @@
 /* C tile (MR, NV vectors of BYTES bytes) = or += A panel (k, MR) times B rows at b, b + ldb, ... Where the
  * tile is cut (rows, columns), it goes through memory. */
 #define EACH _Pragma("GCC unroll 16") for
+#if defined(__x86_64__)
+/* C (rows, columns) = or += what is cut from sums whose rows lie `step` apart, a multiple of a vector. */
+__attribute__((target("avx2,fma"), FAST)) static void
+NAME(put_cut)(const T *sums, int64_t step, T *c, int64_t ldc, int64_t rows, int64_t columns, int accumulate) {
+    typedef T V __attribute__((vector_size(32), aligned(sizeof(T)), may_alias));
+    enum { LANES = 32 / sizeof(T), WORDS = sizeof(T) / 4 };
+    static const int32_t chosen[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+    int64_t whole = columns / LANES * LANES;
+    __m256i some = _mm256_loadu_si256((const __m256i *)(chosen + 8 - (columns - whole) * WORDS));
+    for (int64_t r = 0; r < rows; r++, sums += step, c += ldc) {
+        for (int64_t i = 0; i < whole; i += LANES) {
+            V x = *(const V *)(sums + i);
+            if (accumulate) x += *(V *)(c + i);
+            *(V *)(c + i) = x;
+        }
+        if (whole == columns) continue;
+        V x = *(const V *)(sums + whole);
+#if SINGLE
+        if (accumulate) x += (V)_mm256_maskload_ps(c + whole, some);
+        _mm256_maskstore_ps(c + whole, some, (__m256)x);
+#else
+        if (accumulate) x += (V)_mm256_maskload_pd(c + whole, some);
+        _mm256_maskstore_pd(c + whole, some, (__m256d)x);
+#endif
+    }
+}
+#else
+static void NAME(put_cut)(const T *sums, int64_t step, T *c, int64_t ldc, int64_t rows, int64_t columns,
+                          int accumulate) {}
+#endif
 #define AHEAD 6 /* rows of B that are on their way to the first-level cache, */
 #define FAR 24  /* and where they come from further away */
 #define KERNEL(name, target_text, BYTES, MR, NV, AHEAD)                                                     \
@@ -15,6 +45,11 @@
         V sum[MR][NV];                                                                                      \
         EACH(int r = 0; r < MR; r++)                                                                        \
         EACH(int v = 0; v < NV; v++) sum[r][v] = (V){0};                                                    \
+        if (BYTES == 32) /* the tile is in the first-level cache when its sums are made */                  \
+            EACH(int r = 0; r < MR; r++) {                                                                  \
+                __builtin_prefetch(c + r * ldc, 1);                                                         \
+                __builtin_prefetch(c + r * ldc + NV * LANES - 1, 1);                                        \
+            }                                                                                               \
         for (int64_t p = 0; p < k; p++, a += MR, b += ldb) {                                                \
             V row[NV];                                                                                      \
             EACH(int v = 0; v < NV; v++)                                                                    \
@@ -31,9 +66,21 @@
             }                                                                                               \
             return;                                                                                         \
         }                                                                                                   \
+        if (BYTES == 32 && columns == NV * LANES) {                                                         \
+            EACH(int r = 0; r < MR; r++) if (r < rows) EACH(int v = 0; v < NV; v++) {                       \
+                V *to = (V *)(c + r * ldc) + v;                                                             \
+                if (accumulate) sum[r][v] += *to;                                                           \
+                *to = sum[r][v];                                                                            \
+            }                                                                                               \
+            return;                                                                                         \
+        }                                                                                                   \
         T part[MR * NV * LANES];                                                                            \
         EACH(int r = 0; r < MR; r++)                                                                        \
         EACH(int v = 0; v < NV; v++)((V *)(part + r * NV * LANES))[v] = sum[r][v];                          \
+        if (BYTES == 32) {                                                                                  \
+            NAME(put_cut)(part, NV * LANES, c, ldc, rows, columns, accumulate);                             \
+            return;                                                                                         \
+        }                                                                                                   \
         for (int64_t r = 0; r < rows; r++)                                                                  \
             for (int64_t i = 0; i < columns; i++)                                                           \
                 c[r * ldc + i] =                                                                            \
@@ -86,6 +133,9 @@ KERNEL(h2x2, target("avx2,fma"), 32, 2, 2, AHEAD)
 KERNEL(h6x1, target("avx2,fma"), 32, 6, 1, AHEAD)
 KERNEL(h4x1, target("avx2,fma"), 32, 4, 1, AHEAD)
 KERNEL(h2x1, target("avx2,fma"), 32, 2, 1, AHEAD)
+/* Of few rows, of columns where they lie: a sum is ready after as many others as here are. */
+KERNEL(h4x3, target("avx2,fma"), 32, 4, 3, FAR)
+KERNEL(h2x6, target("avx2,fma"), 32, 2, 6, FAR)
 #endif
 KERNEL(q4x2, unused, 16, 4, 2, AHEAD)
 KERNEL(q2x2, unused, 16, 2, 2, AHEAD)
@@ -163,13 +213,76 @@ NAME(turn_lines)(const T *from, int64_t ld, int64_t fours, int64_t k, T *to, int
 }
 #endif
 
+#if defined(__x86_64__)
+/* to[p * step + r] = from[r * ld + p] for 2 * twos rows and the columns that fill vectors of 32 bytes,
+ * whose number it returns. */
+__attribute__((target("avx2,fma"), FAST)) static int64_t
+NAME(turn_half)(const T *from, int64_t ld, int64_t twos, int64_t k, T *to, int64_t step) {
+    enum { LANES = 32 / sizeof(T) };
+    int64_t whole = k / LANES * LANES, r = 0;
+    for (; r + 4 <= 2 * twos; r += 4)
+        for (int64_t p = 0; p < whole; p += LANES) {
+            const T *at = from + r * ld + p;
+            T *into = to + p * step + r;
+#if SINGLE
+            __m256 a = _mm256_loadu_ps(at), b = _mm256_loadu_ps(at + ld), c = _mm256_loadu_ps(at + 2 * ld),
+                   d = _mm256_loadu_ps(at + 3 * ld);
+            __m256 ab = _mm256_unpacklo_ps(a, b), AB = _mm256_unpackhi_ps(a, b),
+                   cd = _mm256_unpacklo_ps(c, d), CD = _mm256_unpackhi_ps(c, d);
+            __m256 column[4] = {_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee),
+                                _mm256_shuffle_ps(AB, CD, 0x44), _mm256_shuffle_ps(AB, CD, 0xee)};
+            EACH(int i = 0; i < 4; i++) {
+                _mm_storeu_ps(into + i * step, _mm256_castps256_ps128(column[i]));
+                _mm_storeu_ps(into + (4 + i) * step, _mm256_extractf128_ps(column[i], 1));
+            }
+#else
+            __m256d a = _mm256_loadu_pd(at), b = _mm256_loadu_pd(at + ld), c = _mm256_loadu_pd(at + 2 * ld),
+                    d = _mm256_loadu_pd(at + 3 * ld);
+            __m256d ab = _mm256_unpacklo_pd(a, b), AB = _mm256_unpackhi_pd(a, b),
+                    cd = _mm256_unpacklo_pd(c, d), CD = _mm256_unpackhi_pd(c, d);
+            _mm256_storeu_pd(into, _mm256_permute2f128_pd(ab, cd, 0x20));
+            _mm256_storeu_pd(into + step, _mm256_permute2f128_pd(AB, CD, 0x20));
+            _mm256_storeu_pd(into + 2 * step, _mm256_permute2f128_pd(ab, cd, 0x31));
+            _mm256_storeu_pd(into + 3 * step, _mm256_permute2f128_pd(AB, CD, 0x31));
+#endif
+        }
+    for (; r < 2 * twos; r += 2)
+        for (int64_t p = 0; p < whole; p += LANES) {
+            const T *at = from + r * ld + p;
+            T *into = to + p * step + r;
+#if SINGLE
+            __m256 a = _mm256_loadu_ps(at), b = _mm256_loadu_ps(at + ld);
+            __m256 pairs[2] = {_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b)};
+            EACH(int i = 0; i < 2; i++) {
+                __m128 low = _mm256_castps256_ps128(pairs[i]), high = _mm256_extractf128_ps(pairs[i], 1);
+                _mm_storel_pi((__m64 *)(into + 2 * i * step), low);
+                _mm_storeh_pi((__m64 *)(into + (2 * i + 1) * step), low);
+                _mm_storel_pi((__m64 *)(into + (4 + 2 * i) * step), high);
+                _mm_storeh_pi((__m64 *)(into + (5 + 2 * i) * step), high);
+            }
+#else
+            __m256d a = _mm256_loadu_pd(at), b = _mm256_loadu_pd(at + ld);
+            __m256d even = _mm256_unpacklo_pd(a, b), odd = _mm256_unpackhi_pd(a, b);
+            _mm_storeu_pd(into, _mm256_castpd256_pd128(even));
+            _mm_storeu_pd(into + step, _mm256_castpd256_pd128(odd));
+            _mm_storeu_pd(into + 2 * step, _mm256_extractf128_pd(even, 1));
+            _mm_storeu_pd(into + 3 * step, _mm256_extractf128_pd(odd, 1));
+#endif
+        }
+    return whole;
+}
+#endif
+
 /* to[p * step + r] = from[r * ld + p] */
 BY_LEVEL(static void, NAME(transpose),
          (const T *from, int64_t ld, int64_t rows, int64_t k, T *to, int64_t step),
          (from, ld, rows, k, to, step)) {
-    int64_t r = 0;
+    int64_t r = 0, halves = 0;
+#if defined(__x86_64__)
+    if (flb_cpu_level() == 1) halves = NAME(turn_half)(from, ld, rows / 2, k, to, step);
+#endif
 #ifdef BY_FOUR
-    int64_t transposed = flb_cpu_level() == 2 ? NAME(turn_lines)(from, ld, rows / 4, k, to, step) : 0;
+    int64_t transposed = flb_cpu_level() == 2 ? NAME(turn_lines)(from, ld, rows / 4, k, to, step) : halves;
     for (; r + 4 <= rows; r += 4) {
         int64_t p = transposed;
         for (; p + 4 <= k; p += 4) NAME(turn)(from + r * ld + p, ld, to + p * step + r, step);
@@ -178,7 +291,7 @@ BY_LEVEL(static void, NAME(transpose),
     }
 #endif
     for (; r < rows; r++)
-        for (int64_t p = 0; p < k; p++) to[p * step + r] = from[r * ld + p];
+        for (int64_t p = r < rows / 2 * 2 ? halves : 0; p < k; p++) to[p * step + r] = from[r * ld + p];
 }
 
 /* A panel (k, height) of `rows` lines, which are contiguous along the panel (`along`) or along k; the rest is
@@ -193,6 +306,17 @@ BY_LEVEL(static void, NAME(pack),
             __builtin_prefetch(from + height + height / 2);
             memcpy(to, from, 128);
         }
+        return;
+    }
+    if (along && rows == 64 / sizeof(T) && height == rows) {
+        for (int64_t p = 0; p < k; p++, to += height, from += ld) {
+            __builtin_prefetch(from + height);
+            memcpy(to, from, 64);
+        }
+        return;
+    }
+    if (along && rows == 6 && height == 6) {
+        for (int64_t p = 0; p < k; p++, to += 6, from += ld) memcpy(to, from, 6 * sizeof(T));
         return;
     }
     if (along && rows == 12 && height == 12) {
@@ -246,7 +370,7 @@ static void NAME(pack_panels)(int bt, int64_t n, int64_t k, const void *b_, int6
                               int64_t from, int64_t to) {
     const Shape *s = &NAME(levels)[flb_cpu_level()].shape;
     int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, padded = (n + tile - 1) / tile * tile,
-            depth = slice(k, n <= WIDE / (int64_t)sizeof(T) / 2);
+            depth = slice(k, n <= widest() / (int64_t)sizeof(T) / 2);
     const T *b = b_;
     for (int64_t p0 = 0; p0 < k; p0 += depth) {
         int64_t deep = p0 + depth < k ? depth : k - p0;
@@ -264,7 +388,7 @@ static int NAME(multiply_packed)(int at, int64_t m, int64_t n, int64_t k, const 
     int level = flb_cpu_level();
     const Shape *s = &NAME(levels)[level].shape;
     int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, padded = (n + tile - 1) / tile * tile,
-            depth = slice(k, n <= WIDE / (int64_t)sizeof(T) / 2);
+            depth = slice(k, n <= widest() / (int64_t)sizeof(T) / 2);
     const T *a = a_;
     T *left = panels((m + s->rows[0]) * depth * sizeof(T) + 64), *c = c_;
     if (!left) return -1;
@@ -336,15 +460,36 @@ static void NAME(multiply_panels)(int64_t m, int64_t r0, int64_t r1, int64_t n, 
 }
 
 #include "kernels/few_kernels.h"
-#undef KERNEL
-#undef AHEAD
-#undef FAR
+#include "kernels/few_half.h"
+/* Whether few rows were made in a way of their own (is_few()). */
+static int NAME(by_few)(int at, int bt, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b,
+                        int64_t ldb, T *c, int64_t ldc, int sum, const T *packed, int64_t n0, int64_t whole) {
+    return flb_cpu_level() == 1
+        ? NAME(half_dots)(at, m, n, k, a, lda, b, ldb, c, ldc, sum) == 0
+        : NAME(few)(at, bt, m, n, k, a, lda, b, ldb, c, ldc, sum, packed, n0, whole) == 0;
+}
+
+#if defined(__x86_64__)
+/* A tile of six vectors of B (k, n) where it lies, of `high` rows, two or four: a whole number of the tiles
+ * that taller panels are made in. */
+static void NAME(six_half)(int64_t high, int64_t k, const T *a, const T *b, int64_t ldb, T *c, int64_t ldc,
+                           int64_t rows, int more) {
+    int64_t lanes = 32 / (int64_t)sizeof(T);
+    if (high == 2) NAME(h2x6)(k, a, b, ldb, c, ldc, rows, 6 * lanes, more);
+    else
+        for (int64_t i = 0; i < 6 * lanes; i += 3 * lanes)
+            NAME(h4x3)(k, a, b + i, ldb, c + i, ldc, rows, 3 * lanes, more);
+}
+#else
+static void NAME(six_half)(int64_t high, int64_t k, const T *a, const T *b, int64_t ldb, T *c, int64_t ldc,
+                           int64_t rows, int more) {}
+#endif
 
 /* B[p, i] (k, n) of what is packed, `few`: by pack_few(). */
 static T NAME(packed_at)(const T *packed, int few, int64_t n, int64_t k, int64_t p, int64_t i) {
     int64_t lanes = NAME(levels)[flb_cpu_level()].shape.bytes / (int64_t)sizeof(T),
             tile = few ? lanes : 2 * lanes;
-    int64_t depth = few ? NAME(few_depth)(0, k) : slice(k, n <= WIDE / (int64_t)sizeof(T) / 2),
+    int64_t depth = few ? NAME(few_depth)(0, k) : slice(k, n <= widest() / (int64_t)sizeof(T) / 2),
             p0 = p / depth * depth;
     int64_t deep = k - p0 < depth ? k - p0 : depth, j = i / tile * tile,
             width = n - j <= lanes ? lanes : tile;
@@ -359,11 +504,11 @@ static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T
                         int64_t ldb, T *c, int64_t ldc, int sum, int64_t all, int64_t whole, const T *packed,
                         int64_t n0, int few) {
     if ((packed ? few : is_few(bt, all, whole, k)) &&
-        NAME(few)(at, bt, m, n, k, a, lda, b, ldb, c, ldc, sum, packed, n0, whole) == 0)
+        NAME(by_few)(at, bt, m, n, k, a, lda, b, ldb, c, ldc, sum, packed, n0, whole))
         return;
     int level = flb_cpu_level();
     const Shape *s = &NAME(levels)[level].shape;
-    int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, wide = WIDE / (int64_t)sizeof(T);
+    int64_t lanes = s->bytes / (int64_t)sizeof(T), tile = 2 * lanes, wide = widest() / (int64_t)sizeof(T);
     /* Beside one block of columns a panel of A is read only once: right after it is packed. */
     int once = n <= wide;
     int64_t depth = slice(k, whole <= wide / 2), high = once || m < HIGH ? m : HIGH, kept = once ? 0 : high,
@@ -371,8 +516,7 @@ static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T
         : n < wide        ? n
                           : wide,
             padded = (whole + tile - 1) / tile * tile;
-    int in_place =
-        !packed && !bt && ((m <= FEW_ROWS && whole < PAGED) || n * k * (int64_t)sizeof(T) <= SMALL);
+    int in_place = !packed && !bt && stays(m, whole, n * k * (int64_t)sizeof(T));
     T *left =
         k > 0 && !(packed && few) ? panels((kept + s->rows[0] + most + tile) * depth * sizeof(T) + 64) : NULL;
     if (!left) {
@@ -429,8 +573,15 @@ static void NAME(plain)(int at, int bt, int64_t m, int64_t n, int64_t k, const T
                             i += 2 * tile;
                             continue;
                         }
+                        if (in_place && level == 1 && height < 6 && i1 - i >= 3 * tile) {
+                            NAME(six_half)(height, deep, panel, b + p0 * ldb + i, ldb, c + r * ldc + i, ldc,
+                                           rows, more);
+                            i += 3 * tile;
+                            continue;
+                        }
                         if (in_place && columns == width) cols = b + p0 * ldb + i, step = ldb;
-                        else if (in_place) NAME(pack)(b + p0 * ldb + i, 1, ldb, columns, width, deep, right);
+                        else if (in_place && r == r0)
+                            NAME(pack)(b + p0 * ldb + i, 1, ldb, columns, width, deep, right);
                         NAME(levels)
                         [level].kernels[which][width > lanes](deep, panel, cols, step, c + r * ldc + i, ldc,
                                                               rows, columns, more);

@@ -22,12 +22,17 @@ typedef struct {
     const Frame *f;
     int64_t *status;
     char *packed[MOST_ROW_STEPS];
-    int64_t bytes[MOST_ROW_STEPS];       /* of one right operand packed */
-    int tiles[MOST_ROW_STEPS];           /* whether it is packed for these */
-    int64_t panels[MOST_ROW_STEPS + 1];  /* the first panel of each step, in the order of packing */
-    char *partial[MOST_ROW_STEPS];       /* sums: what the lanes after the first one of each period make */
-    int64_t block, cuts, lanes, scratch; /* rows of a block, blocks of a period, pieces of a period */
+    int64_t bytes[MOST_ROW_STEPS];      /* of one right operand packed */
+    int tiles[MOST_ROW_STEPS];          /* whether it is packed for these */
+    int64_t panels[MOST_ROW_STEPS + 1]; /* the first panel of each step, in the order of packing */
+    char *partial[MOST_ROW_STEPS];      /* sums: what the lanes after the first one of each period make */
+    /* Most rows of a block; where blocks begin, a multiple of this; blocks of a period, pieces of a period.
+     */
+    int64_t block, step, cuts, lanes, scratch;
 } RowsCall;
+
+#define FEWEST 24 /* rows of a block: fewer aren't worth more balance */
+#define EVEN 8    /* blocks a thread from which it doesn't matter that one has one more */
 
 static const GemmSizes *sizes_of(const RowsCall *c, const Step *s) {
     return (const GemmSizes *)(c->f + s->sizes);
@@ -141,9 +146,36 @@ static int64_t partial_bytes(const RowsCall *c, int i) {
         : c->r->rows / c->r->period * (c->lanes - 1) * z->m * z->n * (c->r->steps[i].f64 ? 8 : 4);
 }
 
+/* The first row of block i of a period, or where the last block ends: blocks are as equal as steps allow. */
+static int64_t begin_of(const RowsCall *c, int64_t i) {
+    return i < c->cuts ? (i * c->r->period / c->cuts + c->step / 2) / c->step * c->step : c->r->period;
+}
+
+/* Cuts a period into blocks: two a thread at least, where that leaves blocks worth packing for, and as many
+ * for each thread. With sums, blocks depend on sizes only. */
+static void cut(RowsCall *c, int64_t threads) {
+    const Rows *r = c->r;
+    int64_t want = (r->rows + 2 * threads - 1) / (2 * threads), parts = r->rows / r->period;
+    want = want < 48 ? 48 : want;
+    want = want < r->block && !r->lanes ? want : r->block;
+    c->cuts = (r->period + want - 1) / want;
+    if (!r->lanes && parts * c->cuts < EVEN * threads)
+        for (int64_t more = c->cuts; more < 2 * c->cuts && r->period >= more * FEWEST; more++)
+            if (parts * more % threads == 0) {
+                c->cuts = more;
+                break;
+            }
+    /* A block has a step at least. */
+    if (c->cuts > r->period / c->step) c->cuts = r->period / c->step ? r->period / c->step : 1;
+    c->block = 0;
+    for (int64_t i = 0; i < c->cuts; i++) {
+        int64_t rows = begin_of(c, i + 1) - begin_of(c, i);
+        c->block = rows > c->block ? rows : c->block;
+    }
+}
+
 static void rows_range(void *context, int64_t begin, int64_t end) {
     RowsCall *c = context;
-    const Rows *r = c->r;
     char *local = c->scratch ? scratch(c->scratch) : NULL;
     if (c->scratch && !local) {
         c->status[0] = -1;
@@ -151,9 +183,10 @@ static void rows_range(void *context, int64_t begin, int64_t end) {
     }
     for (int64_t piece = begin; piece < end; piece++) { /* the blocks of a lane */
         int64_t lane = piece % c->lanes, part = piece / c->lanes, first = lane * c->cuts / c->lanes;
-        for (int64_t i = first; i < (lane + 1) * c->cuts / c->lanes; i++)
-            run_block(c, local, part, i * c->block, i + 1 < c->cuts ? c->block : r->period - i * c->block,
-                      lane, i > first);
+        for (int64_t i = first; i < (lane + 1) * c->cuts / c->lanes; i++) {
+            int64_t from = begin_of(c, i);
+            run_block(c, local, part, from, begin_of(c, i + 1) - from, lane, i > first);
+        }
     }
 }
 
@@ -212,21 +245,14 @@ void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *s
             c.packed[i] = places[r->steps[i].args[1]].ptr + sizes_of(&c, &r->steps[i])->offset[1];
     int64_t npanels = c.panels[r->nsteps];
     if (npanels) flb_parallel(pack_range, &c, npanels, 1 + npanels * 50000 / whole);
-    /* Two blocks a thread at least, where that leaves blocks worth packing for; sums are the same for any
-     * number of threads. */
-    int64_t want = (r->rows + 2 * threads - 1) / (2 * threads);
-    want = want < 48 ? 48 : want;
-    want = (want + r->unit - 1) / r->unit * r->unit;
-    c.block = want < r->block && !r->lanes ? want : r->block;
-    if (c.block < r->period) { /* as equal as they can be */
-        int64_t cuts = (r->period + c.block - 1) / c.block;
-        c.block = ((r->period + cuts - 1) / cuts + r->unit - 1) / r->unit * r->unit;
-    }
-    c.block = c.block < r->period ? c.block : r->period;
+    c.step = r->unit;
+    for (int i = 0; i < r->nsteps; i++) /* tiles of 16 rows, others of 12 */
+        if (c.tiles[i] && r->unit % 16 && (r->period == r->rows || r->period % (4 * r->unit) == 0))
+            c.step = 4 * r->unit;
+    cut(&c, threads);
     for (int i = 0; i < r->nlocals; i++) c.scratch += r->local[i] * c.block;
     c.scratch = (c.scratch + 63) & ~(int64_t)63;
     int64_t parts = r->rows / r->period, more = 0;
-    c.cuts = (r->period + c.block - 1) / c.block;
     c.lanes = !r->lanes || r->lanes > c.cuts ? c.cuts : r->lanes;
     char *sums = NULL;
     for (int i = 0; i < r->nsteps; i++)

@@ -1,6 +1,6 @@
 /* Runs of equal rows, counts of numbers, repetitions, histograms by edges: results whose
- * sizes depend on data. A first kernel counts, a graph's bind step makes a size of that (launch.c), a second
- * one writes. Arrays are in C order where nothing else is said. */
+ * sizes depend on data. A first kernel counts, a graph's bind step makes a size of that (launch_step.c), a
+ * second one writes. Arrays are in C order where nothing else is said. */
 #include "runtime/graph.h"
 #include "core/counts.h"
 #include "kernels/order_keys.h"
@@ -224,7 +224,8 @@ FLB_KERNEL(bincount_size) {
     int64_t total = elements(&v->line), most = n->least - 1, least = 0;
     flb_range_of((const int64_t *)v->line.ptr, total, &least, &most);
     if (least < 0 && !status[0]) status[1] = least, status[2] = total, status[0] = n->negative + 1;
-    *(int64_t *)v->size.ptr = least < 0 || most == INT64_MAX ? 0 : most + 1;
+    /* Of counts up to the largest number there can't be memory, with or without the last of them. */
+    *(int64_t *)v->size.ptr = least < 0 ? 0 : most == INT64_MAX ? most : most + 1;
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* Truth values: how many hold, where those are, and what lies there. A first kernel counts, a graph's bind
- * step makes a size of that (launch.c), a second one writes. A place is written before it is known whether it
- * stays: whether the next value holds can't be foreseen. */
+ * step makes a size of that (launch_step.c), a second one writes. A place is written before it is known
+ * whether it stays: whether the next value holds can't be foreseen. */
 #include "runtime/graph.h"
 #include <string.h>
 
@@ -10,43 +10,51 @@ static int64_t elements(const View *v) {
     return n;
 }
 
+enum { BLOCK = 64, BLOCKS = 255 }; /* sums of so many truths fit into a byte */
+
 FLB_KERNEL(count) {
     const uint8_t *x = (const uint8_t *)v->truths.ptr;
     int64_t total = elements(&v->truths), found = 0, i = 0;
-    while (i < total) { /* sums of bytes that can't overflow */
-        int64_t end = total - i < 1 << 15 ? total : i + (1 << 15);
-        uint32_t part = 0;
-        for (; i < end; i++) part += x[i] != 0;
-        found += part;
+    while (total - i >= BLOCK) {
+        int64_t blocks = (total - i) / BLOCK < BLOCKS ? (total - i) / BLOCK : BLOCKS;
+        uint8_t sums[BLOCK] = {0};
+        for (int64_t end = i + blocks * BLOCK; i < end; i += BLOCK)
+            for (int j = 0; j < BLOCK; j++) sums[j] = (uint8_t)(sums[j] + (x[i + j] != 0));
+        for (int j = 0; j < BLOCK; j++) found += sums[j];
     }
+    for (; i < total; i++) found += x[i] != 0;
     *(int64_t *)v->count.ptr = found;
     return 0;
 }
 
-/* Whether none of eight values holds. */
+/* Whether none of a block of values holds. */
 static inline int none_of(const uint8_t *x) {
-    uint64_t eight;
-    memcpy(&eight, x, 8);
-    return !eight;
+    uint64_t parts[BLOCK / 8], any = 0;
+    memcpy(parts, x, BLOCK);
+    for (int i = 0; i < BLOCK / 8; i++) any |= parts[i];
+    return !any;
 }
 
 /* Calls WRITE for k from 0 to n, as long as less than `most` were found; what it writes for one that doesn't
  * hold is written over. */
-#define EACH_FOUND(WRITE)                     \
-    int64_t found = 0, k = 0;                 \
-    while (k + 8 <= n && most - found >= 8) { \
-        int64_t end = k + 8;                  \
-        if (none_of(x + k)) k = end;          \
-        for (; k < end; k++) {                \
-            WRITE;                            \
-            found += x[k] != 0;               \
-        }                                     \
-    }                                         \
-    for (; k < n && found < most; k++) {      \
-        if (!x[k]) continue;                  \
-        WRITE;                                \
-        found++;                              \
-    }                                         \
+#define EACH_FOUND(WRITE)                            \
+    int64_t found = 0, k = 0;                        \
+    while (k < n && found < most) {                  \
+        int64_t end = k + BLOCK < n ? k + BLOCK : n; \
+        if (end - k == BLOCK && none_of(x + k)) {    \
+            k = end;                                 \
+        } else if (most - found >= BLOCK) {          \
+            for (; k < end; k++) {                   \
+                WRITE;                               \
+                found += x[k] != 0;                  \
+            }                                        \
+        }                                            \
+        for (; k < end && found < most; k++) {       \
+            if (!x[k]) continue;                     \
+            WRITE;                                   \
+            found++;                                 \
+        }                                            \
+    }                                                \
     return found;
 
 static int64_t places_beside(const uint8_t *x, int64_t n, int64_t most, int64_t *to) {

@@ -1,5 +1,5 @@
 /* Convolutions of 3 by 3 taps with stride one by Winograd's minimal filtering, F(4x4, 3x3), and both
- * adjoints, float32 with AVX-512.
+ * adjoints, float32 with AVX-512 or AVX2.
  *
  * A tile of 4 by 4 outputs is made from 6 by 6 inputs with 36 products a pair of channels instead of 144:
  * with B, G, A from polynomial interpolation, Y = A^T [(G g G^T) * (B^T d B)] A (Lavin and Gray 2016). The
@@ -8,7 +8,7 @@
  * +-2: five times). The gradient of the weight is F(3x3, 4x4) with the same points, summed over tiles before
  * it is transformed back; that of the input is the forward one with transposed taps.
  *
- * Inside, 16 channels lie together (a vector, conv_lanes.h): planes come in through transposes of 16 by 16. A
+ * Inside, L channels lie together (a vector, 16 or 8, conv_lanes.h): planes come in through transposes. A
  * strip is some rows of tiles of an image, or several images where one has few tiles. Either the weight is
  * transformed once and strips are made one by one (many tiles), or all tiles lie transformed in memory and
  * blocks of the weight are transformed as they are used (few tiles). All cuts depend on sizes only.
@@ -21,95 +21,14 @@
 #define PLACES 36
 
 #if !defined(__x86_64__)
-int flb_winograd_fits(const Conv *c, int what) { return 0; }
-int flb_winograd_can(const Conv *c, int what) { return 0; }
-int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes) {
+int SIZED(flb_winograd_fits)(const Conv *c, int what) { return 0; }
+int SIZED(flb_winograd_can)(const Conv *c, int what) { return 0; }
+int SIZED(flb_winograd)(const Conv *c, int what, float *x, float *w, float *y, const float *bias,
+                        Planes *planes) {
     return -1;
 }
 #else
-#include "kernels/conv_lanes.h"
-
-#define A1 0.70710678118654752f /* the points: A1, A2 and their negatives, 0, infinity */
-#define A2 1.41421356237309505f
-#define NA (-1.f / 1.5f) /* one over the product of a point's distances to the others */
-#define NB (1.f / 6.f)
-
-/* ---- transforms of one dimension: n vectors at `from`, `step` vectors apart, to `to`, `by` apart ------- */
-
-LINE input_line(const V *from, int64_t step, V *to, int64_t by) {
-    V d0 = from[0], d1 = from[step], d2 = from[2 * step], d3 = from[3 * step], d4 = from[4 * step],
-      d5 = from[5 * step];
-    V u = d4 - 2.f * d2, v = A1 * (d3 - 2.f * d1), p = d4 - .5f * d2, q = A2 * (d3 - .5f * d1);
-    to[0] = d0 - 2.5f * d2 + d4;
-    to[by] = u + v, to[2 * by] = u - v, to[3 * by] = p + q, to[4 * by] = p - q;
-    to[5 * by] = d1 - 2.5f * d3 + d5;
-}
-
-/* 3 taps, or a cotangent's 4 outputs, at the points. */
-LINE three_line(const V *from, int64_t step, V *to, int64_t by) {
-    V g0 = from[0], g1 = from[step], g2 = from[2 * step];
-    V u = NA * (g0 + .5f * g2), v = NA * A1 * g1, p = NB * (g0 + 2.f * g2), q = NB * A2 * g1;
-    to[0] = g0, to[by] = u + v, to[2 * by] = u - v, to[3 * by] = p + q, to[4 * by] = p - q, to[5 * by] = g2;
-}
-
-LINE four_line(const V *from, int64_t step, V *to, int64_t by) {
-    V g0 = from[0], g1 = from[step], g2 = from[2 * step], g3 = from[3 * step];
-    V u = NA * (g0 + .5f * g2), v = NA * A1 * (g1 + .5f * g3), p = NB * (g0 + 2.f * g2),
-      q = NB * A2 * (g1 + 2.f * g3);
-    to[0] = g0, to[by] = u + v, to[2 * by] = u - v, to[3 * by] = p + q, to[4 * by] = p - q, to[5 * by] = g3;
-}
-
-/* Back from the points: 4 outputs, or 3 taps. */
-LINE output_line(const V *from, int64_t step, V *to, int64_t by) {
-    V m1 = from[step], m2 = from[2 * step], m3 = from[3 * step], m4 = from[4 * step];
-    V p = m1 + m2, q = A1 * (m1 - m2), r = m3 + m4, s = A2 * (m3 - m4);
-    to[0] = from[0] + p + r, to[by] = q + s, to[2 * by] = .5f * p + 2.f * r,
-    to[3 * by] = .5f * q + 2.f * s + from[5 * step];
-}
-
-LINE taps_line(const V *from, int64_t step, V *to, int64_t by) {
-    V m1 = from[step], m2 = from[2 * step], m3 = from[3 * step], m4 = from[4 * step];
-    V p = m1 + m2, r = m3 + m4;
-    to[0] = from[0] + p + r, to[by] = A1 * (m1 - m2) + A2 * (m3 - m4),
-    to[2 * by] = .5f * p + 2.f * r + from[5 * step];
-}
-
-/* ---- products at one place ----------------------------------------------------------------------------- */
-
-/* c[r * ldc + v * cv] (=, +=) the sum over blocks of k of a[block * ka + ...] b[v * kb + ...]: ROWS rows, NV
- * vectors of columns. ALONG: 16 steps of the sum lie beside each other in a and rows 16 apart; else rows lie
- * beside each other and steps 16 apart. */
-#define PRODUCT(name, ROWS, NV, ALONG)                                                              \
-    static WIDE void name(int64_t blocks, int64_t rest, const float *a, int64_t ka, const float *b, \
-                          int64_t kb, float *c, int64_t ldc, int64_t cv, int more) {                \
-        V sum[ROWS][NV];                                                                            \
-        _Pragma("GCC unroll 16") for (int r = 0; r < ROWS; r++)                                     \
-            _Pragma("GCC unroll 4") for (int v = 0; v < NV; v++) sum[r][v] =                        \
-                more ? *(V *)(c + r * ldc + v * cv) : (V){0};                                       \
-        for (int64_t k = 0; k < blocks; k++, a += ka, b += 16 * L) {                                \
-            int steps = k + 1 < blocks || !rest ? 16 : (int)rest;                                   \
-            for (int i = 0; i < steps; i++) {                                                       \
-                V row[NV];                                                                          \
-                _Pragma("GCC unroll 4") for (int v = 0; v < NV; v++) row[v] =                       \
-                    *(const V *)(b + v * kb + i * L);                                               \
-                _Pragma("GCC unroll 16") for (int r = 0; r < ROWS; r++) {                           \
-                    float x = ALONG ? a[r * L + i] : a[i * L + r];                                  \
-                    _Pragma("GCC unroll 4") for (int v = 0; v < NV; v++) sum[r][v] += x * row[v];   \
-                }                                                                                   \
-            }                                                                                       \
-        }                                                                                           \
-        _Pragma("GCC unroll 16") for (int r = 0; r < ROWS; r++)                                     \
-                _Pragma("GCC unroll 4") for (int v = 0; v < NV; v++) *                              \
-            (V *)(c + r * ldc + v * cv) = sum[r][v];                                                \
-    }
-PRODUCT(tiles12x2, 12, 2, 1)
-PRODUCT(tiles8x2, 8, 2, 1)
-PRODUCT(tiles4x2, 4, 2, 1)
-PRODUCT(tiles12x1, 12, 1, 1)
-PRODUCT(tiles8x1, 8, 1, 1)
-PRODUCT(tiles4x1, 4, 1, 1)
-PRODUCT(taps8x2, 8, 2, 0)
-PRODUCT(taps8x1, 8, 1, 0)
+#include "kernels/winograd_lines.h"
 
 /* ---- a convolution ------------------------------------------------------------------------------------- */
 
@@ -130,13 +49,9 @@ typedef struct {
     int more, ends;
     const Planes *planes;
     _Atomic int32_t
-        *bands; /* where a strip is a part of an image: strips of each image and 16 channels that are made */
+        *bands; /* where a strip is a part of an image: strips of each image and L channels that are made */
     int *failed, *odd; /* no memory; a result isn't finite */
 } Wino;
-
-static float *aligned(char *p) { return (float *)(((uintptr_t)p + 63) & ~(uintptr_t)63); }
-static int64_t around(int64_t n, int64_t k) { return (n + k - 1) / k; }
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static void strip_at(const Wino *w, int64_t s, int64_t *n0, int64_t *n1, int64_t *r0, int64_t *r1) {
     int64_t cuts = around(w->th, w->rows);
@@ -150,36 +65,23 @@ static int64_t tiles_of(const Wino *w, int64_t s) {
     return around((n1 - n0) * (r1 - r0) * w->tw, 4) * 4;
 }
 
-/* Rows [y0, y0 + height) and columns [x0, x0 + width) of planes [16 block, 16 block + 16) of image n as
- * vectors; zero outside. */
-static void read_planes(const float *x, int last, int64_t n, int64_t channels, int64_t block, int64_t h,
-                        int64_t wide, int64_t y0, int64_t height, int64_t x0, int64_t width, float *to) {
-    int64_t lo = x0 < 0 ? -x0 : 0, hi = smaller(width, wide - x0);
-    if (hi < lo) hi = lo;
+/* Of channels [L block, L block + L) of image n, see read_planes. */
+static void read_image(const float *x, int last, int64_t n, int64_t channels, int64_t block, int64_t h,
+                       int64_t wide, int64_t y0, int64_t height, int64_t x0, int64_t width, float *to) {
     x += last ? n * h * wide * channels + block * L : (n * channels + block * L) * h * wide;
-    for (int64_t r = 0; r < height; r++, to += width * L) {
-        int64_t y = y0 + r;
-        if (y < 0 || y >= h || hi == lo) {
-            memset(to, 0, width * L * sizeof(float));
-            continue;
-        }
-        memset(to, 0, lo * L * sizeof(float));
-        if (last) load_lanes(x + (y * wide + x0 + lo) * channels, channels, hi - lo, L, to + lo * L);
-        else gather_lanes(x + y * wide + x0 + lo, h * wide, hi - lo, L, to + lo * L);
-        memset(to + hi * L, 0, (width - hi) * L * sizeof(float));
-    }
+    read_planes(x, last, last ? channels : h * wide, h, wide, y0, height, x0, width, to);
 }
 
 static int64_t plane_room(const Wino *w) { return (4 * w->rows + 2) * (4 * w->tw + 2) * L; }
 
-/* Tiles of strip s, channels [16 cb, 16 cb + 16), to to[place * step + tile * 16]: of the input, or of an
+/* Tiles of strip s, channels [L cb, L cb + L), to to[place * step + tile * L]: of the input, or of an
  * output cotangent. */
 static WIDE void input_tiles(const Wino *w, int64_t s, int64_t cb, float *plane, float *to, int64_t step) {
     int64_t n0, n1, r0, r1, width = 4 * w->tw + 2, t = 0;
     strip_at(w, s, &n0, &n1, &r0, &r1);
     for (int64_t n = n0; n < n1; n++) {
-        read_planes(w->x, w->xlast, n, w->cin, cb, w->h, w->w, 4 * r0 - w->ph, 4 * (r1 - r0) + 2, -w->pw,
-                    width, plane);
+        read_image(w->x, w->xlast, n, w->cin, cb, w->h, w->w, 4 * r0 - w->ph, 4 * (r1 - r0) + 2, -w->pw,
+                   width, plane);
         for (int64_t r = 0; r < r1 - r0; r++)
             for (int64_t c = 0; c < w->tw; c++, t++) {
                 const V *d = (const V *)(plane + (4 * r * width + 4 * c) * L);
@@ -198,7 +100,7 @@ static WIDE void cotangent_tiles(const Wino *w, int64_t s, int64_t ob, float *pl
     int64_t n0, n1, r0, r1, width = 4 * w->tw, t = 0;
     strip_at(w, s, &n0, &n1, &r0, &r1);
     for (int64_t n = n0; n < n1; n++) {
-        read_planes(w->y, w->ylast, n, w->cout, ob, w->oh, w->ow, 4 * r0, 4 * (r1 - r0), 0, width, plane);
+        read_image(w->y, w->ylast, n, w->cout, ob, w->oh, w->ow, 4 * r0, 4 * (r1 - r0), 0, width, plane);
         for (int64_t r = 0; r < r1 - r0; r++)
             for (int64_t c = 0; c < w->tw; c++, t++) {
                 const V *d = (const V *)(plane + (4 * r * width + 4 * c) * L);
@@ -212,7 +114,7 @@ static WIDE void cotangent_tiles(const Wino *w, int64_t s, int64_t ob, float *pl
         for (int i = 0; i < PLACES; i++) *(V *)(to + i * step + t * L) = (V){0};
 }
 
-/* The weight of outputs [16 ob, 16 ob + 16) and input channels [c0, c1): to[place * step + (c - c0) * 16]. */
+/* The weight of outputs [L ob, L ob + L) and input channels [c0, c1): to[place * step + (c - c0) * L]. */
 static WIDE void weight_places(const Wino *w, int64_t ob, int64_t c0, int64_t c1, float *to, int64_t step) {
     float taps[16 * 16 * 9];
     for (int64_t c = c0; c < c1; c += 16) {
@@ -250,10 +152,10 @@ static WIDE void weight_places(const Wino *w, int64_t ob, int64_t c0, int64_t c1
 
 /* `none`: zero times what was made. */
 LINE look(const Wino *w, V none) {
-    if (_mm512_cmp_ps_mask((__m512)none, (__m512)none, _CMP_UNORD_Q)) *w->odd = 1;
+    if (any_undefined((Lanes)none)) *w->odd = 1;
 }
 
-/* Outputs [16 ob, 16 ob + 16) of strip s from from[place * step + tile * 16]. */
+/* Outputs [L ob, L ob + L) of strip s from from[place * step + tile * L]. */
 static WIDE void output_tiles(const Wino *w, int64_t s, int64_t ob, const float *from, int64_t step,
                               float *plane) {
     int64_t n0, n1, r0, r1, width = 4 * w->tw, t = 0;
@@ -283,22 +185,6 @@ static WIDE void output_tiles(const Wino *w, int64_t s, int64_t ob, const float 
     look(w, none);
 }
 
-/* Of one place, `tiles` rows and one or two vectors of columns: blocks of 16 channels of v are `between`
- * floats apart, b's vectors `kb`. */
-static void tile_products(int64_t tiles, int64_t blocks, const float *v, int64_t between, const float *b,
-                          int64_t kb, int two, float *m, int64_t cv, int more) {
-    for (int64_t t = 0; t < tiles;) {
-        int64_t left = tiles - t, n = left >= 12 && left != 16 ? 12 : left >= 8 ? 8 : 4;
-        (two ? (n == 12      ? tiles12x2
-                    : n == 8 ? tiles8x2
-                             : tiles4x2)
-             : (n == 12      ? tiles12x1
-                    : n == 8 ? tiles8x1
-                             : tiles4x1))(blocks, 0, v + t * L, between, b, kb, m + t * L, L, cv, more);
-        t += n;
-    }
-}
-
 /* ---- many tiles: the weight is transformed once -------------------------------------------------------- */
 
 static void weight_range(void *context, int64_t begin, int64_t end) {
@@ -320,10 +206,11 @@ static void strip_range(void *context, int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; s++) {
         int64_t tiles = tiles_of(w, s);
         for (int64_t i = 0; i < cb; i++) input_tiles(w, s, i, plane, v + i * tiles * L, vstep);
+        Sum sum = {.times = 1, .blocks = cb, .ka = tiles * L, .kb = w->cin * L, .ldc = L, .cv = tiles * L};
         for (int64_t p = 0; p < PLACES; p++)
             for (int64_t o = 0; o < ob; o += 2)
-                tile_products(tiles, cb, v + p * vstep, tiles * L, w->u + p * ustep + o * w->cin * L,
-                              w->cin * L, o + 1 < ob, m + p * mstep + o * tiles * L, tiles * L, 0);
+                tile_products(&sum, tiles, o + 1 < ob, v + p * vstep, w->u + p * ustep + o * w->cin * L,
+                              m + p * mstep + o * tiles * L);
         int64_t n0, n1, r0, r1;
         strip_at(w, s, &n0, &n1, &r0, &r1);
         int together = !w->bands && (n1 - n0) * w->cout * w->oh * w->ow * (int64_t)sizeof(float) <= TOGETHER;
@@ -367,9 +254,16 @@ static void column_range(void *context, int64_t begin, int64_t end) {
         for (int64_t c0 = 0; c0 < w->cin; c0 += DEEP) {
             int64_t c1 = smaller(c0 + DEEP, w->cin);
             for (int64_t k = 0; k < 1 + two; k++) weight_places(w, o + k, c0, c1, u + k * DEEP * L, ustep);
+            Sum sum = {.times = 1,
+                       .blocks = (c1 - c0) / L,
+                       .ka = w->most * L,
+                       .kb = DEEP * L,
+                       .ldc = L,
+                       .cv = w->most * L,
+                       .more = c0 > 0};
             for (int64_t p = 0; p < PLACES; p++)
-                tile_products(w->most, (c1 - c0) / L, w->all + p * w->step + c0 * w->most, w->most * L,
-                              u + p * ustep, DEEP * L, (int)two, m + p * mstep, w->most * L, c0 > 0);
+                tile_products(&sum, w->most, (int)two, w->all + p * w->step + c0 * w->most, u + p * ustep,
+                              m + p * mstep);
         }
         for (int64_t k = 0; k < 1 + two; k++) output_tiles(w, 0, o + k, m + k * w->most * L, mstep, plane);
     }
@@ -397,36 +291,41 @@ static void tiles_range(void *context, int64_t begin, int64_t end) {
     flb_api->free(memory);
 }
 
-/* Pieces: 16 input channels times up to 32 outputs. sums[piece][place][16][32]. */
+/* Pieces: L input channels times up to 2 L outputs. sums[piece][place][L][2 L]. */
 static WIDE void taps_range(void *context, int64_t begin, int64_t end) {
     const Wino *w = context;
-    int64_t ob = w->cout / L, pairs = (ob + 1) / 2, size = PLACES * 16 * 2 * L;
-    float own[PLACES * 16 * 2 * L + 16], *local = aligned((char *)own), taps[16 * 9 * L];
+    int64_t ob = w->cout / L, pairs = (ob + 1) / 2, size = PLACES * L * 2 * L;
+    float own[PLACES * L * 2 * L + 16], *local = aligned((char *)own), taps[L * 9 * L];
     V none = {0};
+    Sum many = {.times = 1,
+                .blocks = around(w->tiles, L),
+                .rest = w->tiles % L,
+                .ka = L * L,
+                .kb = w->tiles * L,
+                .ldc = 2 * L,
+                .cv = L,
+                .more = w->more};
     for (int64_t i = begin; i < end; i++) {
         int64_t c = i / pairs, o = i % pairs * 2, two = o + 1 < ob;
         float *sum = w->sums ? w->sums + i * size : local;
         for (int64_t p = 0; p < PLACES; p++)
-            for (int64_t half = 0; half < 2; half++)
-                (two ? taps8x2 : taps8x1)(around(w->tiles, 16), w->tiles % 16,
-                                          w->all + p * w->step + c * w->tiles * L + 8 * half, 16 * L,
-                                          w->gall + p * w->gstep + o * w->tiles * L, w->tiles * L,
-                                          sum + (p * 16 + 8 * half) * 2 * L, 2 * L, L, w->more);
+            tap_products(&many, (int)two, w->all + p * w->step + c * w->tiles * L,
+                         w->gall + p * w->gstep + o * w->tiles * L, sum + p * L * 2 * L);
         if (!w->ends) continue;
         for (int64_t k = 0; k < 1 + two; k++) {
-            for (int64_t r = 0; r < 16; r++) {
+            for (int64_t r = 0; r < L; r++) {
                 V m[36], half[18];
-                for (int j = 0; j < PLACES; j++) m[j] = *(const V *)(sum + (j * 16 + r) * 2 * L + k * L);
+                for (int j = 0; j < PLACES; j++) m[j] = *(const V *)(sum + (j * L + r) * 2 * L + k * L);
                 for (int j = 0; j < 6; j++) taps_line(m + j, 6, half + j, 6);
                 for (int j = 0; j < 3; j++) taps_line(half + 6 * j, 1, (V *)(taps + (r * 9 + 3 * j) * L), 1);
                 for (int j = 0; j < 9; j++) none += 0.f * *(V *)(taps + (r * 9 + j) * L);
             }
             if (!w->wlast)
-                spread_lanes(taps, 16 * 9, L, w->weight + ((o + k) * L * w->cin + c * L) * 9, w->cin * 9);
+                spread_lanes(taps, L * 9, L, w->weight + ((o + k) * L * w->cin + c * L) * 9, w->cin * 9);
             for (int64_t t = 0; t < 9 && w->wlast; t++) {
-                float lines[16 * L];
-                load_lanes(taps + t * L, 9 * L, 16, L, lines);
-                spread_lanes(lines, 16, L, w->weight + ((o + k) * L * 9 + t) * w->cin + c * L, 9 * w->cin);
+                float lines[L * L];
+                load_lanes(taps + t * L, 9 * L, L, L, lines);
+                spread_lanes(lines, L, L, w->weight + ((o + k) * L * 9 + t) * w->cin + c * L, 9 * w->cin);
             }
         }
     }
@@ -450,7 +349,7 @@ static int forward(Wino *w, int64_t tiles) {
         char *memory = flb_api->scratch(PLACES * w->step * sizeof(float) + 64);
         if (!memory) return -1;
         w->all = aligned(memory);
-        flb_parallel(all_range, w, w->cin / L, 1 + (int64_t)(2e5 / (w->most * 16 * 100.0)));
+        flb_parallel(all_range, w, w->cin / L, 1 + (int64_t)(2e5 / (w->most * L * 100.0)));
         if (!failed)
             flb_parallel(column_range, w, (w->cout / L + 1) / 2,
                          1 + (int64_t)(1e6 / (work * tiles) * (w->cout / L)));
@@ -473,7 +372,7 @@ static int forward(Wino *w, int64_t tiles) {
 static int gradient(Wino *w) {
     int failed = 0;
     w->failed = &failed;
-    int64_t pieces = w->cin / L * ((w->cout / L + 1) / 2), size = PLACES * 16 * 2 * L,
+    int64_t pieces = w->cin / L * ((w->cout / L + 1) / 2), size = PLACES * L * 2 * L,
             each = PLACES * (w->cin + w->cout), all = 0, longest = 0, rounds = 0;
     for (int64_t s = 0; s < w->strips; s++) all += tiles_of(w, s);
     int64_t round = 2 * ROUND + pieces * size < smaller(all * each, MOST_ROUND) ? ROUND : MOST_ROUND;
@@ -499,7 +398,7 @@ static int gradient(Wino *w) {
         }
         w->more = w->first > 0, w->ends = w->last == w->strips;
         flb_parallel(tiles_range, w, (w->last - w->first) * (w->cin / L + w->cout / L),
-                     1 + (int64_t)(2e5 / (w->most * 16 * 100.0)));
+                     1 + (int64_t)(2e5 / (w->most * L * 100.0)));
         if (!failed) flb_parallel(taps_range, w, pieces, 1 + (int64_t)(1e6 / (PLACES * 1024.0 * w->tiles)));
     }
     flb_api->free(memory);
@@ -512,9 +411,9 @@ static int64_t tiles_in(const Conv *c, int what) {
     return c->images * around(to[1], 4) * around(to[2], 4);
 }
 
-int flb_winograd_can(const Conv *c, int what) {
-    if (flb_cpu_level() < 2 || c->groups != 1 || c->channels % L || c->outputs % L || c->channels < 2 * L ||
-        c->outputs < 2 * L)
+int SIZED(flb_winograd_can)(const Conv *c, int what) {
+    if (flb_cpu_level() < LEVEL || c->groups != 1 || c->channels % L || c->outputs % L ||
+        c->channels < 2 * L || c->outputs < 2 * L)
         return 0;
     if (c->in[0] != 1 || c->out[0] != 1 || c->kernel[0] != 1 || c->padding[0] || c->kernel[1] != 3 ||
         c->kernel[2] != 3)
@@ -526,7 +425,7 @@ int flb_winograd_can(const Conv *c, int what) {
     return 1;
 }
 
-int flb_winograd_fits(const Conv *c, int what) {
+int SIZED(flb_winograd_fits)(const Conv *c, int what) {
     if (!flb_winograd_can(c, what)) return 0;
     /* Nanoseconds a pair of channels, as measured: products of the tiles and transforms of the weight,
      * against products of all taps. */
@@ -535,7 +434,8 @@ int flb_winograd_fits(const Conv *c, int what) {
         .27 * (double)(c->images * c->out[1] * c->out[2]);
 }
 
-int flb_winograd(const Conv *c, int what, float *x, float *w, float *y, const float *bias, Planes *planes) {
+int SIZED(flb_winograd)(const Conv *c, int what, float *x, float *w, float *y, const float *bias,
+                        Planes *planes) {
     int odd = 0;
     Wino o = {.images = c->images, .weight = w, .bias = bias, .odd = &odd, .wlast = c->wlast};
     o.xlast = what == CONV_INPUT ? c->ylast : c->xlast, o.ylast = what == CONV_INPUT ? c->xlast : c->ylast;

@@ -1,0 +1,3 @@
+/* winograd_rows.c for AVX2. */
+#define VECTOR 32
+#include "kernels/winograd_rows.c"
