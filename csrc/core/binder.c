@@ -71,19 +71,21 @@ static int same_parameters(FlbOperator *op, PyObject *list) {
     return 1;
 }
 /* set_signature(parameters, *, varargs, numbers, factory, body, inner, programs, call_plans, view,
- * one_tensor, loud, by_type, factors, named, each, written): see FlbOperator. A parameter is (name, type
- * code, list, optional, keyword only, elements optional, sized, null_false, default...). */
+ * one_tensor, loud, by_type, factors, named, each, written, rule_first): see FlbOperator. A parameter is
+ * (name, type code, list, optional, keyword only, elements optional, sized, null_false, default...). */
 PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"parameters", "varargs",    "numbers", "factory", "body",    "call_plans",
-                            "view",       "one_tensor", "loud",    "pure",    "by_type", "named",
-                            "inner",      "programs",   "factors", "each",    "written", NULL};
+    static char *names[] = {"parameters", "varargs", "numbers",    "factory",  "body",
+                            "call_plans", "view",    "one_tensor", "loud",     "pure",
+                            "by_type",    "named",   "inner",      "programs", "factors",
+                            "each",       "written", "rule_first", NULL};
     PyObject *list, *named = Py_None, *body = Py_None, *inner = Py_None, *each = Py_None;
     int varargs = -1, numbers = 0, factory = 0, call_plans = 0, view = 0, one = 0, loud = 0, pure = 0,
-        programs = 0;
+        programs = 0, rule_first = 0;
     unsigned long long by_type = 0, factors = 0, written = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$iipOpppppKOOpKOK", names, &PyTuple_Type, &list,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!|$iipOpppppKOOpKOKp", names, &PyTuple_Type, &list,
                                      &varargs, &numbers, &factory, &body, &call_plans, &view, &one, &loud,
-                                     &pure, &by_type, &named, &inner, &programs, &factors, &each, &written))
+                                     &pure, &by_type, &named, &inner, &programs, &factors, &each, &written,
+                                     &rule_first))
         return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(list);
     if (n > MAX_ARGUMENTS)
@@ -98,7 +100,7 @@ PyObject *flb_set_signature(FlbOperator *op, PyObject *args, PyObject *kwargs) {
     op->varargs = varargs;
     op->numbers = (uint8_t)numbers, op->factory = (uint8_t)factory, op->call_plans_on = (uint8_t)call_plans;
     op->is_view = (uint8_t)view, op->one_tensor = (uint8_t)one, op->loud = (uint8_t)loud,
-    op->pure = (uint8_t)pure;
+    op->pure = (uint8_t)pure, op->rule_first = (uint8_t)rule_first;
     op->by_type = by_type, op->factors = factors, op->programs = (uint8_t)programs;
     if (each != Py_None && flb_check_each(op, each) < 0) return NULL;
     op->written = written, op->each_writes = written != 0;

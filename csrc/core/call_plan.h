@@ -5,7 +5,18 @@
 #include "core/tensor_internal.h"
 #include <numpy/ufuncobject.h>
 
-enum { R_DIMS = 8, R_OPERANDS = 4, R_LOADS = 3, R_SLOTS = 48, R_KEY = 160, R_OBJECTS = 24 };
+/* The most of each: dimensions, operands and loads of a step, slots, results and numbers of a call, words and
+ * objects of its description. */
+enum {
+    R_DIMS = 8,
+    R_OPERANDS = 4,
+    R_LOADS = 3,
+    R_SLOTS = 48,
+    R_RESULTS = 4,
+    R_NUMBERS = 8,
+    R_KEY = 160,
+    R_OBJECTS = 24
+};
 
 /* Where a value lies while a call plan runs: the tensors of the call in order, then its numbers, results,
  * temporaries, constants. */
@@ -91,7 +102,7 @@ typedef struct CallPlanEntry {
 typedef struct {
     int64_t words[R_KEY];
     FlbTensor *tensors[R_SLOTS];
-    PyObject *numbers[8];
+    PyObject *numbers[R_NUMBERS];
     PyObject *objects[R_OBJECTS];
     PyObject *fake_mode; /* tensors are fake ones of this mode; NULL: tensors with data */
     int n, n_tensors, n_numbers, n_objects;
@@ -106,10 +117,23 @@ int flb_call_plan_insert(FlbCallPlans *table, const Description *d, uint64_t has
 
 /* Runs the call plan of op for `values` (all its arguments, in schema order; bit i of by_type: of a number
  * only its type selects the call_plan; of factors: the same unless it is 1). Where there is none yet,
- * make_plan(op, values) is asked for it at the second such call (views: at the first). 1: *result is set; 0:
- * go another way; -1: an exception. */
+ * make_plan(op, values) is asked for it at the second such call (views: at the first). At the first call the
+ * shape rule of an operator with a kernel of ours is asked about the arguments. 1: *result is set; 0: go
+ * another way; -1: an exception. */
 struct FlbOperator;
 int flb_call_plan_call(struct FlbOperator *op, PyObject *const *values, PyObject **result);
+/* call_plan_table.c. Bumped when something that call plans depend on changes: the default dtype. */
+extern uint32_t flb_plan_generation;
+/* call_plan_run.c. As flb_call_plan_call. */
+int flb_run_call_plan(FlbCallPlan *r, PyObject *op, Description *d, PyObject *const *values, Py_ssize_t n,
+                      PyObject **result);
+/* call_plan_views.c. The views of `base` that a plan describes; NULL with an exception. */
+PyObject *flb_make_views(FlbCallPlan *r, FlbTensor *base, PyObject *op, PyObject *const *values,
+                         Py_ssize_t n);
+/* Whether a view of `t` with elements of that size would begin at one of its memory's. */
+int flb_begins_whole(FlbTensor *t, npy_intp item);
+/* The view of a plain tensor by numbers. 1, -1; 0: what is wrong with them is told elsewhere. */
+int flb_view_by_numbers(struct FlbOperator *op, Description *d, PyObject *const *values, PyObject **result);
 PyUFuncGenericFunction flb_cast_loop(int from, int to);
 PyUFuncGenericFunction flb_select_loop(int itemsize);
 PyUFuncGenericFunction flb_copy_loop(int itemsize);

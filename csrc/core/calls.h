@@ -40,7 +40,9 @@ typedef struct FlbOperator {
                             BY_ORDER: the tensor itself where its elements lie in C order */
     uint8_t factory;     /* makes a tensor on the current device, takes requires_grad */
     uint8_t call_plans_on, programs, is_view, one_tensor, pure,
-        loud; /* pure: no effects;  loud: NumPy's warnings stay on (an operator of the user's) */
+        loud;           /* pure: no effects;  loud: NumPy's warnings stay on (an operator of the user's) */
+    uint8_t rule_first; /* its shape rule is asked about a call plan's description before its kernel first
+                           sees such arguments */
     uint64_t by_type, factors;                   /* for call plans */
     FlbCallPlans call_plans, shapes, decomposed; /* shapes: what fake tensors become; decomposed: what the
                                                     body does (decomposed.c), if `programs` */
@@ -58,7 +60,8 @@ extern PyObject *flb_dispatch_handler; /* dispatch(op, keys, args, kwargs) -> re
 extern PyObject *flb_prepare_handler;  /* prepare(op): gives op its parameters; core/bindings.py */
 extern PyObject
     *flb_call_compiler; /* compile_plan(op, values, plan) -> Kernel, None or NotImplemented; eager/often.py */
-extern PyObject *flb_call_planner;   /* make_plan(op, values) -> CallPlan or None; eager/call_plans.py */
+extern PyObject *flb_shape_checker;  /* check_shapes(op, values): raises; eager/shape_checks.py */
+extern PyObject *flb_call_planner;   /* make_plan(op, values) -> CallPlan or None; eager/plans/plan.py */
 extern PyObject *flb_device_handler; /* as_device(str or int); core/bindings.py */
 extern PyObject
     *flb_python_handler; /* python_key(op, keys, args, kwargs): the general way; core/dispatch.py */

@@ -4,7 +4,7 @@
  *
  * Invariant: a body may look at everything its description tells: kinds, dtypes, shapes, strides, values of
  * the other arguments, which tensors are the same, which ask for gradients, whether they are recorded. What
- * else Python reads of a tensor (csrc/core/tensor.c: its data, its place) spoils the recording. */
+ * else Python reads of a tensor (csrc/core/tensor_attributes.c: its data, its place) spoils the recording. */
 #include "autograd/autograd.h"
 #include "core/program.h"
 

@@ -10,7 +10,8 @@
 
 PyObject *flb_override_handler = NULL, *flb_describe_handler = NULL, *flb_dispatch_handler = NULL,
          *flb_prepare_handler = NULL, *flb_call_planner = NULL, *flb_call_compiler = NULL,
-         *flb_device_handler = NULL, *flb_python_handler = NULL, *flb_check_handler = NULL;
+         *flb_device_handler = NULL, *flb_python_handler = NULL, *flb_check_handler = NULL,
+         *flb_shape_checker = NULL;
 PyTypeObject *flb_dtype_class = NULL, *flb_format_class = NULL;
 int64_t (*flb_sequence)(PyObject *node) = NULL;
 int (*flb_autograd_call)(FlbOperator *op, uint32_t keys, PyObject *const *values, PyObject **result) = NULL;
@@ -71,6 +72,15 @@ PyObject *flb_quietly(PyObject *fn, PyObject *const *args, size_t nargsf, PyObje
         PyErr_Restore(type, value, traceback);
     }
     Py_DECREF(context);
+    return r;
+}
+
+/* Counted, since what is called may let other threads run. */
+static PyObject *py_without_collector(PyObject *m, PyObject *fn) {
+    static int holders = 0, collecting = 0;
+    if (!holders++) collecting = PyGC_Disable();
+    PyObject *r = PyObject_CallNoArgs(fn);
+    if (!--holders && collecting) PyGC_Enable();
     return r;
 }
 
@@ -526,15 +536,15 @@ static PyObject *py_quiet(PyObject *m, PyObject *const *args, size_t n, PyObject
     return flb_quietly(args[0], args + 1, n - 1, kwnames);
 }
 static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"override", "dispatch",     "quiet",    "prepare", "make_plan",  "device",
-                            "python",   "checked",      "dtype",    "format",  "allocation", "noting",
-                            "describe", "compile_plan", "overload", NULL};
+    static char *names[] = {"override", "dispatch",     "quiet",    "prepare",      "make_plan",  "device",
+                            "python",   "checked",      "dtype",    "format",       "allocation", "noting",
+                            "describe", "compile_plan", "overload", "check_shapes", NULL};
     PyObject *o = NULL, *d = NULL, *variable = NULL, *value = NULL, *p = NULL, *c = NULL, *v = NULL,
              *y = NULL, *k = NULL, *t = NULL, *f = NULL, *e = NULL, *noting = NULL, *describe = NULL,
-             *often = NULL, *overload = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!O!OOOOO", names, &o, &d, &variable, &value,
-                                     &p, &c, &v, &y, &k, &PyType_Type, &t, &PyType_Type, &f, &e, &noting,
-                                     &describe, &often, &overload))
+             *often = NULL, *overload = NULL, *shapes = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO(OO)OOOOOO!O!OOOOOO", names, &o, &d, &variable,
+                                     &value, &p, &c, &v, &y, &k, &PyType_Type, &t, &PyType_Type, &f, &e,
+                                     &noting, &describe, &often, &overload, &shapes))
         return NULL;
     if (variable && !PyContextVar_CheckExact(variable))
         return PyErr_SetString(PyExc_TypeError, "quiet is (context variable, value)"), NULL;
@@ -544,6 +554,7 @@ static PyObject *py_set_handlers(PyObject *m, PyObject *args, PyObject *kwargs) 
     if (p) Py_XSETREF(flb_prepare_handler, Py_NewRef(p));
     if (c) Py_XSETREF(flb_call_planner, Py_NewRef(c));
     if (often) Py_XSETREF(flb_call_compiler, Py_NewRef(often));
+    if (shapes) Py_XSETREF(flb_shape_checker, Py_NewRef(shapes));
     if (v) Py_XSETREF(flb_device_handler, Py_NewRef(v));
     if (y) Py_XSETREF(flb_python_handler, Py_NewRef(y));
     if (k) Py_XSETREF(flb_check_handler, Py_NewRef(k));
@@ -565,6 +576,8 @@ PyMethodDef flb_dispatch_functions[] = {
      "quiet(fn, ...): call with NumPy's floating-point warnings off."},
     {"note", (PyCFunction)(void (*)(void))py_note, METH_FASTCALL,
      "note(what, flags): NumPy's handler of floating-point errors while a graph's call is watched."},
+    {"without_collector", py_without_collector, METH_O,
+     "without_collector(callable): what it returns, called while no automatic collection runs"},
     {"set_handlers", (PyCFunction)(void (*)(void))py_set_handlers, METH_VARARGS | METH_KEYWORDS,
      "Install the Python continuations."},
     {NULL}};

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 enum { EVENTS_ON = 1, EVENTS_SHAPES = 2, EVENTS_STACKS = 4, EVENTS_MEMORY = 8 };
-/* autograd's profiler reads these numbers: core/events.py. */
+/* autograd's profiler reads these numbers: profiling/events.py. */
 enum {
     EVENT_OPERATOR,
     EVENT_NODE,

@@ -110,6 +110,22 @@ static PyObject *take_mask(PyObject *m, PyObject *const *args, Py_ssize_t nargs)
     return (PyObject *)made;
 }
 
+/* Whether none of a block of a mask's values holds: most don't, where a mask is given for a few places. */
+enum { BLOCK = 64 };
+static inline int none_of(const uint8_t *holds) {
+    uint64_t parts[BLOCK / 8], any = 0;
+    memcpy(parts, holds, BLOCK);
+    for (int i = 0; i < BLOCK / 8; i++) any |= parts[i];
+    return !any;
+}
+
+/* `i` from 0 to n, without blocks in which nothing holds. */
+#define EACH_HOLDING(i, n)                                                               \
+    for (npy_intp begin = 0, end = 0; begin < (n); begin = end)                          \
+        for (npy_intp i = (end = (n) - begin < BLOCK ? (n) : begin + BLOCK,              \
+                          end - begin == BLOCK && none_of(holds + begin) ? end : begin); \
+             i < end; i++)
+
 /* By bits, not by a jump: a processor can't tell beforehand what a mask holds. */
 #define CHOOSE(T, PLACE, VALUE, HOLDS)                    \
     {                                                     \
@@ -134,7 +150,8 @@ static int put_each(PyArrayObject *x, const uint8_t *holds, npy_intp n, npy_intp
     char *to = PyArray_BYTES(x);
     const char *from = PyArray_BYTES(v);
 #define PUT_EACH(T, WORDS)                                                                  \
-    for (npy_intp i = 0; i < n && k < count; i++) {                                         \
+    EACH_HOLDING(i, n) {                                                                    \
+        if (k == count) break;                                                              \
         for (int w = 0; w < WORDS; w++)                                                     \
             CHOOSE(T, ((T *)to)[WORDS * i + w], ((const T *)from)[WORDS * k + w], holds[i]) \
         k += holds[i] != 0;                                                                 \
@@ -144,9 +161,8 @@ static int put_each(PyArrayObject *x, const uint8_t *holds, npy_intp n, npy_intp
     else if (block == 4) PUT_EACH(uint32_t, 1)
     else if (block == 8) PUT_EACH(uint64_t, 1)
     else if (block == 16) PUT_EACH(uint64_t, 2)
-    else
-        for (npy_intp i = 0; i < n && k < count; i++)
-            if (holds[i]) memcpy(to + i * block, from + k++ * block, (size_t)block);
+    else EACH_HOLDING(i, n)
+    if (holds[i] && k < count) memcpy(to + i * block, from + k++ * block, (size_t)block);
     return 1;
 }
 
@@ -170,9 +186,9 @@ static PyObject *put_mask(PyObject *m, PyObject *const *args, Py_ssize_t nargs) 
     char *to = PyArray_BYTES(x), one[64] __attribute__((aligned(16)));
     if (item > (npy_intp)sizeof one) Py_RETURN_FALSE;
     memcpy(one, PyArray_BYTES(v), (size_t)item);
-#define PUT(T, WORDS)                \
-    for (npy_intp i = 0; i < n; i++) \
-        for (int w = 0; w < WORDS; w++) CHOOSE(T, ((T *)to)[WORDS * i + w], ((T *)one)[w], holds[i])
+#define PUT(T, WORDS)  \
+    EACH_HOLDING(i, n) \
+    for (int w = 0; w < WORDS; w++) CHOOSE(T, ((T *)to)[WORDS * i + w], ((T *)one)[w], holds[i])
     if (inner == 1 && item == 1) PUT(uint8_t, 1)
     else if (inner == 1 && item == 2) PUT(uint16_t, 1)
     else if (inner == 1 && item == 4) PUT(uint32_t, 1)

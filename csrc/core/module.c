@@ -5,7 +5,8 @@
 
 int flb_init_dispatch(PyObject *module);
 int flb_init_allocator(PyObject *module), flb_init_places(PyObject *module),
-    flb_init_events(PyObject *module), flb_init_masked(PyObject *module), flb_init_compare(PyObject *module);
+    flb_init_events(PyObject *module), flb_init_masked(PyObject *module), flb_init_compare(PyObject *module),
+    flb_init_replaced(PyObject *module);
 
 int flb_init_node(PyObject *module), flb_init_saved(PyObject *module), flb_init_record(PyObject *module);
 extern PyMethodDef flb_node_functions[], flb_saved_functions[], flb_record_functions[], flb_apply_functions[],
@@ -80,10 +81,10 @@ PyMODINIT_FUNC PyInit__C(void) {
         flb_init_binder() < 0 || flb_init_call_plan(m) < 0 || flb_init_dispatch(m) < 0 ||
         flb_init_interpose(m) < 0 || flb_init_function(m) < 0 || flb_init_autocast(m) < 0 ||
         flb_init_subscript(m) < 0 || flb_init_masked(m) < 0 || flb_init_compare(m) < 0 ||
-        flb_init_fake(m) < 0 || flb_init_layout(m) < 0 || flb_init_decomposed(m) < 0 ||
-        flb_init_kernel(m) < 0 || flb_init_allocator(m) < 0 || flb_init_places(m) < 0 ||
-        flb_init_events(m) < 0 || flb_init_node(m) < 0 || flb_init_saved(m) < 0 || flb_init_record(m) < 0 ||
-        PyModule_AddFunctions(m, flb_node_functions) < 0 ||
+        flb_init_replaced(m) < 0 || flb_init_fake(m) < 0 || flb_init_layout(m) < 0 ||
+        flb_init_decomposed(m) < 0 || flb_init_kernel(m) < 0 || flb_init_allocator(m) < 0 ||
+        flb_init_places(m) < 0 || flb_init_events(m) < 0 || flb_init_node(m) < 0 || flb_init_saved(m) < 0 ||
+        flb_init_record(m) < 0 || PyModule_AddFunctions(m, flb_node_functions) < 0 ||
         PyModule_AddFunctions(m, flb_saved_functions) < 0 ||
         PyModule_AddFunctions(m, flb_record_functions) < 0 ||
         PyModule_AddFunctions(m, flb_apply_functions) < 0 ||

@@ -9,6 +9,13 @@
 #include <Python.h>
 #include <pthread.h>
 
+/* Found without a call, as FLB_PER_THREAD of frame/frame_eval.h. */
+#ifdef __GLIBC__
+#define FLB_STACK_THREAD __thread __attribute__((tls_model("initial-exec")))
+#else
+#define FLB_STACK_THREAD __thread
+#endif
+
 /* The lowest address that a call may still be made at: an eighth of the stack, 64 KiB to 1 MiB, is kept for
  * what doesn't ask. */
 static inline char *flb_stack_find_floor(void) {
@@ -35,7 +42,7 @@ static inline char *flb_stack_find_floor(void) {
 }
 /* 0, or -1 with a RecursionError. */
 static inline int flb_stack_check(const char *where) {
-    static __thread char *floor;
+    static FLB_STACK_THREAD char *floor;
     if (!floor) floor = flb_stack_find_floor();
     if ((char *)__builtin_frame_address(0) > floor) return 0;
     PyErr_Format(PyExc_RecursionError, "maximum recursion depth exceeded%s: the thread's stack is used up",

@@ -32,7 +32,7 @@ static inline int flb_is_inference(FlbTensor *t) {
 extern int flb_inference_used; /* some tensor was: until then nobody has to look */
 PyObject *flb_shape(FlbTensor *t);
 /* Whether a gradient is asked for, -1 with an exception; a view whose root got a history after it was made
- * takes that history over first. */
+ * takes that history over first, if it may: see flb_refresh. */
 int flb_requires_grad_slow(FlbTensor *t);
 static inline int flb_requires_grad(FlbTensor *t) {
     if (t->flags & FLB_REQUIRES_GRAD) return 1;
@@ -40,10 +40,11 @@ static inline int flb_requires_grad(FlbTensor *t) {
 }
 /* A new tensor object on the same data and storage, without autograd history. */
 PyObject *flb_alias(FlbTensor *t, PyTypeObject *type);
-/* A view whose root was written takes over its history; -1 with an exception. */
+/* A view whose root was written takes over its history; -1 with an exception, as for one made in no_grad or
+ * by a custom Function. */
 int flb_refresh(FlbTensor *t);
-/* -1 with an exception for a view that was made in no_grad of something with a history: what is written
- * through it would be missing there. */
+/* -1 with an exception for a view that was made in no_grad of something with a history, where what is written
+ * through it would be missing, and for one that a custom Function made. */
 int flb_check_view_written(FlbTensor *t);
 /* Whether a view of `base` (which has data) is described by its own geometry: op and rest may be NULL in
  * flb_note_view. */

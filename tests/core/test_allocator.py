@@ -37,6 +37,17 @@ def test_a_freed_block_serves_the_next_request_of_its_size():
     assert after["hits"] == before["hits"] + 1 and after["misses"] == before["misses"]
 
 
+def test_no_array_begins_a_few_lines_after_another_modulo_a_page():
+    """Loads of one would wait for stores to the other, whose addresses look the same."""
+    held = [np.empty(n, np.uint8) for n in (1 << 15, 100_000, MB, 5 * MB) * 5]
+    starts = [a.ctypes.data % 4096 for a in held]
+    assert len(set(starts)) == 8 and all(start % 64 == 0 for start in starts)
+    assert {(a - b) % 4096 for a in starts for b in starts} <= {512 * k for k in range(8)}
+    for k, a in enumerate(held):
+        a[:] = k
+    assert all((a == k).all() for k, a in enumerate(held))
+
+
 def test_memory_in_use_is_never_given_away():
     kept = [torch.full((1 << k,), float(k)) for k in range(12, 22)]
     view = kept[5][100:200]

@@ -75,3 +75,46 @@ def test_a_drawn_constant_is_forgotten():
 
     with pytest.raises(RuntimeError, match="get value out of a tracing tensor"):
         make_fx(f)(torch.ones(1))
+
+
+def test_shapes_that_are_kept_are_those_of_the_arguments():
+    """Composites of known sizes are asked once for each description of their arguments, whatever is equal to one by value."""
+    from flambeau.fake.meta import known_once, meta_of
+
+    seen = []
+
+    def rule(x, *rest):
+        seen.append((x, *rest))
+        return meta_of(x), len(seen)
+
+    kept = known_once(rule)
+    x, y = torch.empty(3, 4), torch.empty(4, 3).t()
+    for args in [(x, 1), (x, True), (x, 1.0), (y, 1), (x.double(), 1), (x, None), (x, [1]), (x, (1,)), (x, [True])]:
+        before = len(seen)
+        first = kept(*args)
+        assert len(seen) == before + 1 and kept(*args) == first and len(seen) == before + 1, args
+    before = len(seen)
+    torch.set_default_dtype(torch.float64)
+    try:
+        kept(x, 1)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    kept(x, object()), kept(x, object())
+    assert len(seen) == before + 3
+
+
+def test_kept_shapes_of_a_network_are_those_of_eager_calls():
+    norm = torch.nn.BatchNorm2d(3)
+    for shape in [(2, 3, 4, 4), (2, 3, 4, 4), (5, 3, 2, 2)]:
+        for dtype in (torch.float32, torch.float64):
+            norm.to(dtype)
+            x = torch.randn(*shape, dtype=dtype)
+            with FakeTensorMode() as mode:
+                fake = mode.from_tensor(x)
+                weights = [mode.from_tensor(t) for t in (norm.weight, norm.bias, norm.running_mean, norm.running_var)]
+                got = torch.ops.aten._native_batch_norm_legit_functional(fake, *weights, True, 0.1, 1e-5)
+            wanted = torch.ops.aten._native_batch_norm_legit_functional(
+                x, norm.weight.detach(), norm.bias.detach(), norm.running_mean, norm.running_var, True, 0.1, 1e-5
+            )
+            for a, b in zip(got, wanted):
+                assert (a.shape, a.stride(), a.dtype) == (b.shape, b.stride(), b.dtype)

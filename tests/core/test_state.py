@@ -187,3 +187,24 @@ def test_an_interrupt_anywhere_leaves_the_state(job):
         assert state() == before, f"after C call {k}"
         k += 1
     assert k > 3
+
+
+@pytest.mark.parametrize(
+    "arguments, error, text",
+    [
+        (("cuda:9999999999",), RuntimeError, "Could not parse device index"),
+        (("cuda:01",), RuntimeError, "Invalid device string"),
+        (("cuda:",), RuntimeError, "Invalid device string"),
+        (("",), RuntimeError, "must not be empty"),
+        (("cuda:1", 1), RuntimeError, "must not include an index"),
+        (("cuda", -1), RuntimeError, "must not be negative"),
+        (("cuda", 2**31), RuntimeError, "too large"),
+        (("cuda", 1.5), TypeError, "must be int, not float"),
+        (("cuda", True), TypeError, "must be int, not bool"),
+        ((-1,), RuntimeError, "must not be negative"),
+    ],
+)
+def test_numbers_of_devices(arguments, error, text):
+    with pytest.raises(error, match=text):
+        torch.device(*arguments)
+    assert torch.device("cuda:0").index == 0 and torch.device("cuda", np.int64(3)).index == 3

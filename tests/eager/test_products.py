@@ -223,3 +223,24 @@ def test_products_of_one_term_compiled(name):
     column, row = (torch.from_numpy(draws(s) * 9).to(dtype) for s in ((300, 1), (1, 260)))
     for a, b in ((column, row), (column[:7], row[:, :3]), (column[:0], row)):
         assert torch.equal(torch.compile(torch.mm)(a, b), a * b)
+
+
+PLACED = {
+    "rows": lambda x: x,
+    "columns": lambda x: x.mT.contiguous().mT,
+    "apart": lambda x: x.transpose(0, 1).contiguous().transpose(0, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("left", PLACED)
+@pytest.mark.parametrize("right", PLACED)
+def test_products_of_one_term_are_row_major(left, right, dtype):
+    for m, n in ((4, 1), (1, 5), (4, 5), (1, 1)):
+        a = PLACED[left](torch.arange(2 * m).reshape(2, m, 1).to(dtype))
+        b = PLACED[right](torch.arange(2 * n).reshape(2, 1, n).to(dtype))
+        for fn in (torch.bmm, torch.matmul, lambda a, b: torch.baddbmm(a * b * 0, a, b)):
+            for _ in range(3):  # a call of a kind that was seen is a plan
+                found = fn(a, b)
+                assert found.is_contiguous() and torch.equal(found, (a * b).contiguous())
+            assert torch.compile(fn)(a, b).stride() == found.stride()

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.quiet import errstate
 from ..base.records import slotted
 
 __all__ = [
@@ -132,7 +133,7 @@ class Trace:
                     if type(args[i]) in (int, float) and args[i] == 0 and isinstance(args[1 - i], Expr):
                         return args[1 - i]
             if not any(isinstance(a, Expr) for a in args) and name != "cast":
-                with np.errstate(all="ignore"):
+                with errstate(all="ignore"):
                     return TABLE[name].numpy(*args).item()
             return Expr(name, args)
 

@@ -22,7 +22,8 @@ _CODES = {
     "Device": 8,
     "MemoryFormat": 9,
 }
-PLANNED_KINDS: set[str] = set()  # kinds for which eager/call_plans.py works out native call plans
+_TRACED = {"numpy", "flambeau"}  # namespaces of operators that graphs alone call: the trace has asked their shape rules
+PLANNED_KINDS: set[str] = set()  # kinds for which eager/plans works out native call plans
 # Overrides that a plan is made by, though the kernel is an override: a view as another dtype or by numbers, an array that is copied.
 _PLANNED_BESIDE = {"reinterprets", "numbers", "template"}
 
@@ -70,6 +71,7 @@ def prepare(op: OpOverload) -> None:
         by_type=sum(1 << i for i in known_by_type(op)),
         factors=sum(1 << i for i in known_by_type(op) if not op._schema.arguments[i].is_tensor),
         named=return_type(op),
+        rule_first=planned and _is_by_hand(base),
     )
 
 
@@ -83,6 +85,18 @@ def known_by_type(op: OpOverload) -> tuple[int, ...]:
         i
         for i, a in enumerate(op._schema.arguments)
         if (a.is_tensor and not a.is_list) or (factor and a.name == factor)
+    )
+
+
+def _is_by_hand(op) -> bool:
+    """Whether a kernel of ours makes tensors of ``op``, which needn't look at sizes: the shape rule does that."""
+    d = op.definition
+    return (
+        op.kind in ("extern", "composite")
+        and op.namespace not in _TRACED
+        and d.eager is not None
+        and d.meta is not None
+        and any(r.is_tensor for r in op._schema.returns)
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from .. import _C
 from ..base import dtypes
 from ..base.dtypes import DType, as_element, check_number
+from ..base.quiet import errstate
 from ..base.shapes import Size
 from ..base.symint import NUMBERS
 
@@ -146,14 +147,14 @@ def array_of(data, dtype: DType | None) -> np.ndarray:
     out = np.empty(sizes, dtype.np)
     # The first length of 0 ends the sizes; what lies deeper is not looked at.
     if out.size:
-        with np.errstate(over="ignore"):
+        with errstate(over="ignore"):
             _store(out, data, sizes, dtype)
     return out
 
 
 def _cast(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A copy in ``dtype``. A number beyond it becomes infinite, as in PyTorch without a warning."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with errstate(over="ignore", invalid="ignore"):
         return a.astype(dtype)
 
 

@@ -157,4 +157,14 @@ def check_overload(op, args: tuple, kwargs: dict, failure: BaseException | None)
             raise RuntimeError(f"Argument '{name}' specified both as positional and keyword argument. Schema: {schema}")
 
 
+def checked(op) -> Callable:
+    """A call of the operator as a program's own: its arguments are looked at wherever it is made."""
+
+    def call(*args, **kwargs):
+        check_overload(op, args, kwargs, None)
+        return op(*args, **kwargs)
+
+    return call
+
+
 _C.set_handlers(overload=check_overload)

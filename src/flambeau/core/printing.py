@@ -143,8 +143,14 @@ def _quantized_str(t) -> str:
 
 
 def _with_tail(t, text: str, tail: list[str], indent: int, newline: bool = False) -> str:
-    if t._grad_fn is not None:
-        tail.append(f"grad_fn=<{t._grad_fn.name()}>")
+    try:
+        node = t._grad_fn
+        name = None if node is None else node.name().rpartition("::")[2]
+    except RuntimeError:
+        # A view that has lost its history to a write.
+        name = "Invalid"
+    if name is not None:
+        tail.append(f"grad_fn=<{name}>")
     elif t._requires_grad:
         tail.append("requires_grad=True")
     if t._forward is not None and t._forward.value is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 from .. import _C
 from ..base import dtypes
 from ..base.device import CPU
@@ -14,10 +16,13 @@ from .operator import OpOverload
 
 __all__ = [
     "DIFFERENT_DEVICES",
+    "NARROW",
     "OTHER_DEVICE",
     "accumulation_dtype",
     "check_can_hold",
     "check_same_device",
+    "rounded",
+    "rounds_operands",
     "check_scalars",
     "compute_dtype",
     "operand_indices",
@@ -114,6 +119,25 @@ def exact_scalars(op: OpOverload) -> tuple[int, ...]:
 
 
 AS_ELEMENTS = "numbers_as_elements"  # tag of an operator whose numbers become elements, of 16 bits too, before it computes (clamp)
+
+
+# Tag of an operator that has numbers and operands of wider dtypes rounded first (comparisons).
+ROUNDS_OPERANDS = "rounds_operands"
+NARROW = (dtypes.float16, dtypes.bfloat16, dtypes.float8_e4m3fn, dtypes.float8_e5m2)
+
+
+def rounds_operands(op: OpOverload, compute: DType) -> bool:
+    """Whether operands are rounded to ``compute``, which is narrower than what the body runs in: 1.0001 equals a 1 of 16 bits."""
+    return compute in NARROW and ROUNDS_OPERANDS in op.tags
+
+
+def rounded(value, compute: DType):
+    """An array or a real number as ``compute``, a narrow dtype, has it: by way of float32, as casts are. What is neither stays."""
+    if value.__class__ not in (int, float) and not isinstance(value, np.ndarray):
+        return value
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrow = dtypes.saturated(np.asarray(value, np.float32), compute.np).astype(compute.np)
+    return narrow if isinstance(value, np.ndarray) else float(narrow)
 
 
 def check_scalars(op: OpOverload, args, compute: DType) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import math
 import reprlib
+import sys
 
 import numpy as np
 
@@ -33,29 +34,35 @@ def _ints(name: str, values) -> tuple[int, ...]:
     return tuple(values)
 
 
-def make(storage, dtype: DType, offset: int, size, stride) -> Tensor:
-    """A tensor over a part of a storage; on the meta device over one without data. RuntimeError when the part isn't inside it."""
-    storage = getattr(storage, "_untyped_storage", storage)
-    if not isinstance(storage, Storage):
-        raise RuntimeError(f"invalid checkpoint: a tensor needs a storage, got {type(storage).__name__}")
+def _place(dtype, offset, size, stride) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    """Sizes and strides of a tensor, and the bytes that its storage has at least. RuntimeError for what is no tensor."""
     if not isinstance(dtype, DType):
         raise RuntimeError(f"invalid checkpoint: a tensor needs a dtype, got {type(dtype).__name__}")
-    size, stride, item = _ints("size", size), _ints("stride", stride), dtype.itemsize
+    size, stride = _ints("size", size), _ints("stride", stride)
     if len(size) != len(stride) or min((*size, *stride, 0)) < 0 or type(offset) is not int or offset < 0:
         raise RuntimeError(
             f"invalid checkpoint: sizes {list(size)}, strides {list(stride)}, offset {offset} of a tensor"
         )
     last = 0 if 0 in size else 1 + offset + sum((n - 1) * s for n, s in zip(size, stride))
-    nbytes = span(storage)
-    if last * item > nbytes:
+    return size, stride, last * dtype.itemsize
+
+
+def make(storage, dtype: DType, offset: int, size, stride) -> Tensor:
+    """A tensor over a part of a storage; on the meta device over one without data. RuntimeError when the part isn't inside it."""
+    storage = getattr(storage, "_untyped_storage", storage)
+    if not isinstance(storage, Storage):
+        raise RuntimeError(f"invalid checkpoint: a tensor needs a storage, got {type(storage).__name__}")
+    size, stride, needed = _place(dtype, offset, size, stride)
+    item, nbytes = dtype.itemsize, span(storage)
+    if needed > nbytes:
         raise RuntimeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {item} requiring a storage size of "
-            f"{last * item} are out of bounds for storage of size {nbytes}"
+            f"{needed} are out of bounds for storage of size {nbytes}"
         )
     if storage.owner is None:
         return _C.without_data(Tensor, size, stride, dtype, storage.device, offset, storage)
     owned = memory(storage)
-    at = offset * item if last else min(offset * item, len(owned))
+    at = offset * item if needed else min(offset * item, len(owned))
     out = _C.from_array(np.ndarray(size, dtype.np, owned, at, tuple(s * item for s in stride)))
     out._storage = storage
     return out
@@ -103,7 +110,9 @@ def _rebuild_qtensor(storage, storage_offset, size, stride, quantizer_params, re
 
 
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
-    size, stride = _ints("size", size), _ints("stride", stride)
+    size, stride, needed = _place(dtype, 0, size, stride)
+    if max(needed, math.prod(size)) > sys.maxsize:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
     return _finish(_C.without_data(Tensor, size, stride, dtype, META, 0, None), requires_grad, None)
 
 

@@ -69,7 +69,10 @@ def _make(cls, *args, device=None, allocator=None):
             return storage_on(as_device(device), size)
         if device is not None and as_device(device) is not CPU:
             return _C.without_data(_C.TensorBase, (size,), (1,), dtypes.uint8, as_device(device), 0, None)._storage
-        return _C.from_array(np.empty(size, np.uint8))._storage
+        try:
+            return _C.from_array(np.empty(size, np.uint8))._storage
+        except (MemoryError, ValueError) as e:
+            raise RuntimeError(f"DefaultCPUAllocator: can't allocate memory: {e}") from None
     if not hasattr(size, "__len__") or not hasattr(size, "__getitem__"):
         raise TypeError(f"{_NAME}(): Expected a sequence type, but got {type(size).__name__}")
     for item in size:

@@ -11,7 +11,8 @@ from .. import _C
 from ..base.device import CPU
 from ..base.dtypes import bfloat16, bool_, check_number, float16, int64, uint8
 from ..base.errors import ShapeMismatch
-from ..base.shape_env import guard_or_false
+from ..base.quiet import errstate
+from ..base.symbolic_queries import guard_or_false
 from ..base.symint import SymInt, is_number, is_symbolic
 from .device_memory import elements
 from .keys import TRANSFORM
@@ -181,7 +182,7 @@ _HALVES = (float16, bfloat16)
 
 def _rounded(value, dtype) -> float:
     """A number as an element of 16 bits: beyond the greatest it is infinite, where other dtypes refuse it (a mask's -1e9 in float16)."""
-    with np.errstate(over="ignore"):
+    with errstate(over="ignore"):
         return float(np.float64(value).astype(np.float32).astype(dtype.np))
 
 

@@ -392,6 +392,10 @@ class Tensor(_C.TensorBase):
 
     def __array__(self, dtype=None, copy=None):
         a = self.numpy()
+        if copy:
+            return a.astype(a.dtype if dtype is None else dtype)
+        if copy is not None and dtype is not None and a.dtype != dtype:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
         return a if dtype is None else a.astype(dtype, copy=False)
 
     @property

@@ -8,7 +8,7 @@ import importlib as _importlib
 
 from .. import _C
 from ..core.native_facts import PLANNED_KINDS as _PLANNED_KINDS
-from . import backend, call_plans, contraction, factory, index, mutation, pointwise, reduction, view  # noqa: F401
+from . import backend, contraction, factory, index, mutation, plans, pointwise, reduction, shape_checks, view  # noqa: F401
 
 
 def _compile_plan(op, values, plan):

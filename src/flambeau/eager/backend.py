@@ -285,13 +285,15 @@ def composite(op: OpOverload):
 
 def _by_rows(op: OpOverload):
     """The kernel that the override "rows" names, the body where it names none, which also words the errors."""
+    # When the first such operator is called: `import flambeau` stays small.
+    from . import rows
+
     fn = op.definition.fn
-    module = importlib.import_module(".native_kernels", __package__)  # imports this one
 
     def run(*args):
         try:
-            made = module.rows_of_arrays(op, [x._array if isinstance(x, _C.TensorBase) else x for x in args])
-        except module.REFUSED:
+            made = rows.rows_of_arrays(op, [x._array if isinstance(x, _C.TensorBase) else x for x in args])
+        except rows.REFUSED:
             with excluding(_ABOVE):
                 return _own(fn(*args))
         return tuple(map(_C.computed, made)) if isinstance(made, tuple) else _C.computed(made)
@@ -309,16 +311,7 @@ def _own(result):
 
 @rule("extern")
 def extern(op: OpOverload):
-    kernel = extern_kernel(op, op.definition.eager)
-    if "shapes_first" not in op.tags:
-        return kernel
-    check = op.facet("meta")  # words the errors about shapes and dtypes
-
-    def checked(*args):
-        check(*args)
-        return kernel(*args)
-
-    return checked
+    return extern_kernel(op, op.definition.eager)
 
 
 IN_ORDER = "results_in_order"  # tag of an operator with several results, all of which its eager kernel makes in C order

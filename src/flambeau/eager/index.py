@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 import numpy as np
 
 from .. import _C
@@ -56,16 +58,17 @@ class ArrayIndex:
 
 
 def coordinates(op: OpOverload, args, target_shape):
-    """(loop sizes, coordinates as arrays or Loops, bounds-checked and non-negative) into a tensor of ``target_shape``."""
+    """(loop sizes, coordinates as arrays or Loops, bounds-checked and non-negative) into a tensor of ``target_shape``. Behind its dimensions may
+    stand a coordinate of one element, as scalars are indexed: it is only checked."""
     shape, fn = op.definition.coords(describe(args), *args)
     loops = tuple(Loop(k, n) for k, n in enumerate(shape))
     handler = ArrayIndex(op, args, shape)
     coords = []
-    for c, n in zip(fn(loops, handler.load, handler), target_shape):
-        if isinstance(c, np.ndarray) and c.dtype.kind in "iub":
+    for c, n in zip_longest(fn(loops, handler.load, handler), target_shape, fillvalue=1):
+        if isinstance(c, (np.ndarray, np.generic)) and c.dtype.kind in "iub":
             c = check_bounds(op, c, n)
         coords.append(c)
-    return tuple(shape), coords, handler
+    return tuple(shape), coords[: len(target_shape)], handler
 
 
 def _refuse_load(name, *coords):
@@ -130,7 +133,7 @@ def _read(op):
                 idx = np.broadcast_to(c, [shape[k] if k in own else 1 for k in range(len(shape))]).reshape(
                     [shape[k] for k in own]
                 )
-                out = np.ascontiguousarray(np.take(source, idx, axis=d))
+                out = np.asarray(np.take(source, idx, axis=d), order="C")
                 return (
                     _C.from_array(in_order(out, dense_like(shape, args[at]._strides)))
                     if keeps_order
@@ -183,6 +186,8 @@ def _write(op):
             check_number(source, made)
             src = as_element(source, made)
         if isinstance(src, np.ndarray) and src.shape != shape:
+            if not shape and src.size == 1:
+                src = src.reshape(())
             src = (
                 src[tuple(slice(0, n) for n in shape)]
                 if src.ndim == len(shape) and all(m >= n for m, n in zip(src.shape, shape))

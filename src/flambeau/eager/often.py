@@ -17,8 +17,10 @@ from ..core.generator import default_generator
 from ..core.native_facts import known_by_type
 from ..core.operator import OpOverload
 from . import backend
-from .call_plans import _by_type, _writable
-from .program import REFUSED, Program
+from .plans.plan import writable
+from .plans.program import Program
+from .plans.values import REFUSED
+from .plans.whole import by_type
 
 __all__ = ["compile_plan"]
 
@@ -114,7 +116,7 @@ def _gains(op: OpOverload, plan) -> bool:
 
 
 def _numbers(op: OpOverload, values) -> tuple:
-    return tuple(values[i] for i in known_by_type(op) if _by_type(op, i, values[i]))
+    return tuple(values[i] for i in known_by_type(op) if by_type(op, i, values[i]))
 
 
 def _writing(op: OpOverload, values, plan):
@@ -127,7 +129,7 @@ def _writing(op: OpOverload, values, plan):
     try:
         meta = base.facet("meta")(*values)
         fits = meta.shape == target._shape and meta.dtype is target._dtype
-        if not fits or not _writable(values, Program().tensor(target._array)):
+        if not fits or not writable(values, Program().tensor(target._array)):
             return None
     except REFUSED:
         return None

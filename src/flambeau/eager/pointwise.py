@@ -15,7 +15,15 @@ from ..base.shapes import broadcast_shapes, contiguous_strides
 from ..core.body import TABLE
 from ..core.layouts import empty_strided, in_order, pointwise_strides
 from ..core.operator import OpOverload
-from ..core.promotion import check_scalars, compute_dtype, operand_indices, result_dtype
+from ..core.promotion import (
+    NARROW,
+    check_scalars,
+    compute_dtype,
+    operand_indices,
+    result_dtype,
+    rounded,
+    rounds_operands,
+)
 from .backend import rule
 
 
@@ -39,7 +47,7 @@ def _cast(x, dtype):
 
 
 NUMPY = NumpyHandler()
-_WIDE = dict.fromkeys((dtypes.float16, dtypes.bfloat16, dtypes.float8_e4m3fn, dtypes.float8_e5m2), np.dtype(np.float32))
+_WIDE = dict.fromkeys(NARROW, np.dtype(np.float32))
 
 
 @rule("pointwise")
@@ -57,12 +65,15 @@ def pointwise(op: OpOverload):
         compute = compute_dtype(op, args)
         out_dtype = result_dtype(op, args, compute)
         wide = _WIDE.get(compute, compute.np)
+        rounds = rounds_operands(op, compute)
         values, tensors = list(args), []
         for i in tensor_at:
             x = args[i]
             if isinstance(x, _C.TensorBase):
                 tensors.append(x)
                 a = x._array
+                if rounds and x._dtype is not compute:
+                    a = rounded(a, compute)
                 values[i] = a.astype(wide) if i in operands and a.dtype != wide else a
             elif compute.category == 1 and (x.__class__ is int or x.__class__ is float):
                 values[i] = as_element(x, compute)
@@ -76,6 +87,9 @@ def pointwise(op: OpOverload):
             elif compute.category == 0:
                 for i in scalar_at:
                     values[i] = bool(args[i]) if args[i] is not None else None
+            elif rounds:
+                for i in scalar_at:
+                    values[i] = rounded(args[i], compute)
         result = body(NUMPY, *values)
         if type(result) is not np.ndarray:
             result = np.asarray(result)

@@ -1,7 +1,7 @@
 """Calls of native kernels (csrc/runtime/kernels.def): what each is handed, written once against a handler ``h``.
 
 The override "lower" of an operator says which kernel makes it; two handlers run it. Lowering makes a launch in a compiled graph, where sizes may
-be expressions (inductor/lowering/lowering.py); call plans make a step of an eager call (eager/native_kernels.py). A handler has
+be expressions (inductor/lowering/lowering.py); call plans make a step of an eager call (eager/plans/native_kernels.py). A handler has
 
 ``launch(kernel, operands, outs, flops, **numbers)``: the tensors that a kernel makes; ``outs`` has the ResultSpec of
 each, None for one that isn't wanted; ``flops``: about how many operations it makes; ``by_planes=True``: worth going on by finished planes

@@ -22,6 +22,21 @@ def _rows(h, x):
     return h.contiguous(x)
 
 
+def _refuse_others(query, key, value, mask, of_queries) -> None:
+    """NotImplementedError unless the sizes are known to fit: the eager kernel says what is wrong. ``of_queries``: the shapes of the cotangent, the
+    output and the sums."""
+    (b, heads, t, e), s, wide = query, key[2], value[3]
+    fits = tuple(key) == (b, heads, s, e) and tuple(value) == (b, heads, s, wide)
+    whole = (b, heads, t, s)
+    if mask is not None:
+        fits = fits and len(mask) <= 4 and all(n == 1 or n == m for n, m in zip(mask, whole[4 - len(mask) :]))
+    if of_queries:
+        cotangent, out, sums = map(tuple, of_queries)
+        fits = fits and cotangent == out == (b, heads, t, wide) and sums == (b, heads, t)
+    if not fits:
+        raise NotImplementedError("sizes that don't fit one another")
+
+
 def attention(h, vals, tensors, mask, causal, scale, backward=(), kept=None, boost=1.0):
     """softmax(scale q k^T + mask) v and its logarithmic sums, or with ``backward`` (the cotangent, the output, the sums) the cotangents of q, k and
     v, and of the mask where there are four ``vals``, the results' shapes and strides. ``kept``: bits, the weights that dropout leaves, times
@@ -31,8 +46,11 @@ def attention(h, vals, tensors, mask, causal, scale, backward=(), kept=None, boo
         raise NotImplementedError(f"there is no attention in {kind}")
     parts = [_rows(h, x) for x in tensors]
     (b, heads, t, e), s = parts[0].shape, parts[1].shape[2]
+    of_queries = [h.realize(x) for x in backward]
+    p = None if mask is None else h.realize(mask)
+    _refuse_others(*(x.shape for x in parts), None if p is None else p.shape, [x.shape for x in of_queries])
     if mask is not None:
-        p, whole = h.realize(mask), (b, heads, t, s)
+        whole = (b, heads, t, s)
         skip = 4 - len(p.shape)
         strides = [0] * skip + [0 if n == 1 else st for n, st in zip(p.shape, p.strides)]
         parts.append(h.part(p, whole, tuple(strides)))
@@ -40,8 +58,8 @@ def attention(h, vals, tensors, mask, causal, scale, backward=(), kept=None, boo
         parts.append(None)
     parts.append(kept if kept is None else h.contiguous(kept))
     if backward:
-        cotangent, out, sums = backward
-        parts += [_rows(h, cotangent), _rows(h, out), h.realize(sums)]
+        cotangent, out, _ = backward
+        parts += [_rows(h, cotangent), _rows(h, out), of_queries[2]]
     outs = []
     for v in vals:
         shape, strides = sizes(v.shape), sizes(v.stride())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.dtypes import check_number, from_numpy
-from ..core.indexing import LinearIndex, Loop, describe, linear
-from ..core.layouts import dense_like, strides_of
-from .program import NotPlanned, PlanValue, Program, narrow, value_meta
+from ...base.dtypes import check_number, from_numpy
+from ...core.indexing import LinearIndex, Loop, describe, linear
+from ...core.layouts import dense_like, strides_of
+from .program import Program
+from .steps import Load, Operand
+from .values import NotPlanned, PlanValue, narrow, value_meta
 
 __all__ = ["gather", "read", "write"]
 
@@ -22,6 +24,8 @@ class _Loaded:
 def _addresses(coords, shape, target: PlanValue, wrap: bool):
     """(offset in bytes, strides over the loops of ``shape``, loads) of the elements of ``target`` at ``coords``."""
     steps, loads, offset = [0] * len(shape), [], 0
+    if len(coords) != len(target.shape):
+        raise NotPlanned
     for c, n, stride in zip(coords, target.shape, target.strides):
         if isinstance(c, _Loaded):
             if c.value.dtype not in _INDICES:
@@ -31,7 +35,7 @@ def _addresses(coords, shape, target: PlanValue, wrap: bool):
                 if not isinstance(at, Loop) or at.size != m and m != 1:
                     raise NotPlanned
                 own[at.k] += s if m != 1 else 0
-            loads.append((c.value, own, n, stride, wrap))
+            loads.append(Load(Operand(c.value, tuple(own)), n, stride, wrap))
             continue
         c = linear(c)
         if not c.within(n):
@@ -42,17 +46,13 @@ def _addresses(coords, shape, target: PlanValue, wrap: bool):
     return offset, steps, loads
 
 
-def _moved(v: PlanValue, offset: int) -> PlanValue:
-    return PlanValue(v.slot, v.shape, v.strides, v.dtype, v.offset + offset)
-
-
 def gather(p: Program, source: PlanValue, shape, fn, tensor, wrap, out, strides=None) -> PlanValue:
     """``fn``: coordinates in ``source`` from loops over ``shape``; ``tensor``: the value of a name that it loads from."""
     loops = tuple(Loop(k, n) for k, n in enumerate(shape))
     coords = fn(loops, lambda name, *at: _Loaded(tensor(name), at), LinearIndex())
     offset, steps, loads = _addresses(coords, shape, source, wrap)
     to = p.memory(out, shape, source.dtype, strides)
-    p.gather(shape, _moved(source, offset), steps, to, loads)
+    p.gather(shape, source.seen(source.shape, source.strides, offset=offset), steps, to, loads)
     return to
 
 
@@ -92,6 +92,7 @@ def write(p: Program, op, values, out) -> PlanValue:
         raise NotPlanned
     offset, steps, loads = _addresses(coords, shape, made, d.wrap)
     if len(source.shape) == len(shape) and all(n == 1 or m >= n for m, n in zip(source.shape, shape)):
-        source = PlanValue(source.slot, shape, source.strides, made.dtype, source.offset)  # the part that is reached
-    p.scatter(d.combine, shape, source, _moved(made, offset), steps, loads)
+        # The part that is reached.
+        source = source.seen(shape, source.strides)
+    p.scatter(d.combine, shape, source, made.seen(made.shape, made.strides, offset=offset), steps, loads)
     return made if made.dtype == dtype else p.copy(made, p.memory(out, size, dtype, strides))

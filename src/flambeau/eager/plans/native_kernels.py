@@ -6,18 +6,19 @@ import math
 
 import numpy as np
 
-from ..base import dtypes
-from ..base.device import CPU
-from ..base.memory_format import is_last
-from ..base.shapes import contiguous_strides, is_contiguous, normalize_dim
-from ..core import modes, native_kernels
-from ..core.handler import Handler
-from ..core.messages import About
-from ..core.native_kernels import ordering, windows
-from .backend import kernel_of, wrap_meta
-from .program import REFUSED, NotPlanned, PlanValue, Program, bytes_of, value_meta
+from ...base import dtypes
+from ...base.device import CPU
+from ...base.memory_format import is_last
+from ...base.shapes import contiguous_strides, is_contiguous, normalize_dim
+from ...core import modes, native_kernels
+from ...core.handler import Handler
+from ...core.messages import About
+from ...core.native_kernels import ordering, windows
+from ..backend import kernel_of, wrap_meta
+from .program import Program
+from .values import NotPlanned, PlanValue, bytes_of, value_meta
 
-__all__ = ["REFUSED", "KernelCalls", "by_override", "by_rows", "extreme", "line_products", "rows_of_arrays"]
+__all__ = ["KernelCalls", "by_override", "by_rows", "extreme", "line_products"]
 
 
 _KEPT = 1 << 14  # elements of an array that is kept to be copied
@@ -33,7 +34,7 @@ class Stored:
     def __init__(self, value: PlanValue):
         self.value, self.shape = value, value.shape
         self.dtype = dtypes.from_numpy(value.dtype)
-        self.strides = tuple(s // value.dtype.itemsize for s in value.strides)
+        self.strides = value.element_strides()
 
     @property
     def sizes(self):
@@ -86,7 +87,7 @@ class KernelCalls(Handler):
 
     def part(self, part: Stored, shape, strides) -> Stored:
         v = part.value
-        return Stored(PlanValue(v.slot, tuple(shape), bytes_of(strides, v.dtype), v.dtype, v.offset))
+        return Stored(v.seen(shape, bytes_of(strides, v.dtype)))
 
     def in_memory(self, part: Stored, dtype, strides, device) -> Stored:
         return part
@@ -99,8 +100,7 @@ class KernelCalls(Handler):
 
     def biased(self, x: Stored, bias: Stored) -> Stored:
         v = bias.value
-        strides = (0, v.strides[0], *[0] * (x.ndim - 2))
-        spread = PlanValue(v.slot, x.shape, strides, v.dtype, v.offset)
+        spread = v.seen(x.shape, (0, v.strides[0], *[0] * (x.ndim - 2)))
         return Stored(self.program.ufunc(np.add, [x.value, spread], None, x.shape))
 
     def full(self, shape, dtype, number, device) -> Stored:
@@ -116,7 +116,7 @@ class KernelCalls(Handler):
         place = 0
         for x in blocks:
             strides = (width * dtype.itemsize, dtype.itemsize)
-            self.program.copy(x.value, PlanValue(made.value.slot, x.shape, strides, dtype, place * dtype.itemsize))
+            self.program.copy(x.value, made.value.seen(x.shape, strides, offset=place * dtype.itemsize))
             place += x.shape[0] * width + x.shape[1]
         return made
 
@@ -154,50 +154,6 @@ def by_rows(p: Program, op, values):
     return [m.value for m in made] if isinstance(made, list) else made.value
 
 
-def rows_of_arrays(op, arrays):
-    """The same of arrays, at once: the bits are those of the call plan that later calls have. REFUSED where it names no kernel."""
-    made = op.overrides["rows"](ArrayCalls(), *(Held(x) if isinstance(x, np.ndarray) else x for x in arrays))
-    return tuple(m.array for m in made) if isinstance(made, list) else made.array
-
-
-class Held:
-    """An array as the override "rows" sees it."""
-
-    __slots__ = ("array", "dtype", "shape")
-
-    device = CPU
-
-    def __init__(self, array: np.ndarray):
-        self.array, self.shape, self.dtype = array, array.shape, dtypes.from_numpy(array.dtype)
-
-    @property
-    def strides(self):
-        return tuple(s // self.array.itemsize for s in self.array.strides)
-
-
-class ArrayCalls(Handler):
-    """What the override "rows" of an operator is handed where there is no call plan: kernels run at once."""
-
-    rules = native_kernels.SUBJECTS
-
-    def launch(self, kernel, operands, outs, flops, /, **numbers) -> list[Held]:
-        made = [Held(np.ndarray(o.shape, o.dtype.np, strides=bytes_of(o.strides, o.dtype.np))) for o in outs]
-        kernel([x and x.array for x in operands], [m.array for m in made], **numbers)
-        return made
-
-    def contiguous(self, x: Held) -> Held:
-        return Held(np.ascontiguousarray(x.array).reshape(x.shape))
-
-    def image(self, x: Held) -> Held:
-        return x if is_last(x.shape, x.strides) else self.contiguous(x)
-
-    def part(self, x: Held, shape, strides) -> Held:
-        return Held(x.array.reshape(shape))
-
-    def as_dtype(self, x: Held, dtype) -> Held:
-        return x if x.dtype is dtype else Held(x.array.astype(dtype.np))
-
-
 def extreme(p: Program, x: PlanValue, dim, keepdim: bool, least: bool) -> PlanValue:
     """argmax or argmin."""
     made = ordering.extreme(KernelCalls(p), Stored(x), dim, least).value
@@ -205,7 +161,7 @@ def extreme(p: Program, x: PlanValue, dim, keepdim: bool, least: bool) -> PlanVa
         return made
     axis = None if dim is None else normalize_dim(dim, len(x.shape))
     shape = tuple(1 if axis in (None, d) else n for d, n in enumerate(x.shape))
-    return PlanValue(made.slot, shape, bytes_of(contiguous_strides(shape), made.dtype), made.dtype)
+    return made.seen(shape, bytes_of(contiguous_strides(shape), made.dtype))
 
 
 def line_products(p: Program, lines: PlanValue) -> PlanValue:
