@@ -92,6 +92,10 @@ int flb_op_apply(FlbNode *base, PyObject **cts, PyObject **grads) {
     return flb_formula_apply(node, cts, grads);
 }
 
+/* Whether the library's own formulas gave a node's cotangents. NOTE: a node whose name was asked for has a
+ * class of that name, below the one it was made with. */
+static int has_formulas(FlbNode *node) { return PyObject_TypeCheck((PyObject *)node, &FlbOpNode_Type); }
+
 /* Give a cotangent the shape and dtype of the tensor that the edge leads to: sum over broadcast dimensions,
  * cast. Replaces *grad. */
 int flb_fit(FlbNode *from, int i, FlbEdge *edge, PyObject **grad) {
@@ -128,7 +132,7 @@ int flb_fit(FlbNode *from, int i, FlbEdge *edge, PyObject **grad) {
             : PyTuple_GET_SIZE(have) != PyTuple_GET_SIZE(shape)
             ? 0
             : PyObject_RichCompareBool(have, shape, Py_EQ);
-        if (same > 0 && Py_TYPE(from) != &FlbOpNode_Type && g->device != device)
+        if (same > 0 && !has_formulas(from) && g->device != device)
             same = PyObject_RichCompareBool(g->device, device,
                                             Py_EQ); /* a program's own backward may have moved it */
         if (same) {
@@ -137,12 +141,11 @@ int flb_fit(FlbNode *from, int i, FlbEdge *edge, PyObject **grad) {
         }
     }
     PyObject *name = flb_node_name(from), *nr = PyLong_FromLong(i);
-    PyObject *made = name && nr
-        ? flb_library_call(fit_slow,
-                           (PyObject *[]){*grad, shape, dtype, device, name, nr,
-                                          Py_TYPE(from) == &FlbOpNode_Type ? Py_False : Py_True},
-                           7)
-        : NULL;
+    PyObject *made = name && nr ? flb_library_call(fit_slow,
+                                                   (PyObject *[]){*grad, shape, dtype, device, name, nr,
+                                                                  has_formulas(from) ? Py_False : Py_True},
+                                                   7)
+                                : NULL;
     Py_DECREF(shape);
     Py_XDECREF(name);
     Py_XDECREF(nr);

@@ -129,7 +129,9 @@ typedef struct {
     PyObject *variable; /* the leaf */
 } FlbAccumulate;
 
-enum { VIEW_PLAIN, VIEW_NO_GRAD, VIEW_INFERENCE };
+/* How a view was made: recorded, with recording off, or as the result of a custom Function, in whose history
+ * it is. */
+enum { VIEW_PLAIN, VIEW_NO_GRAD, VIEW_INFERENCE, VIEW_FUNCTION };
 /* Of a view: what it is a view of, at the end of any chain. */
 typedef struct {
     PyObject_HEAD
@@ -150,7 +152,7 @@ extern PyTypeObject FlbNode_Type, FlbOpNode_Type, FlbAccumulate_Type, FlbLeaf_Ty
     FlbSavedTensor_Type, FlbPlan_Type, FlbRule_Type;
 extern PyObject *flb_like_class; /* Like(shape, dtype, device) */
 
-/* autograd/node.c */
+/* autograd/node.c, node_edges.c, node_op.c */
 int flb_node_setup(FlbNode *node, int n_edges, int n_outputs, Py_ssize_t n_dims, size_t extra_bytes,
                    void **extra);
 int flb_meta_of(FlbMeta *m, PyObject *tensor, Py_ssize_t **dims);
@@ -182,7 +184,11 @@ int flb_init_raw_saved(void);
 static inline FlbView *flb_view(FlbTensor *t) {
     return t->autograd && Py_TYPE(t->autograd) == &FlbView_Type ? (FlbView *)t->autograd : NULL;
 }
-/* autograd/record.c */
+/* autograd/view_refusals.c: RuntimeError for a view that isn't plain, which is to be written or whose root
+ * was. */
+int flb_refuse_written_view(const FlbTensor *t, const FlbView *v);
+int flb_refuse_view_of_written(const FlbTensor *t, const FlbView *v);
+/* autograd/record.c, rules.c */
 int flb_record(FlbRule *rule, PyObject *const *full, PyObject *result);
 FlbRule *flb_rule_of(PyObject *op);
 int flb_same_value(PyObject *a, PyObject *b);

@@ -447,9 +447,21 @@ static PyObject *view_map(FlbTensor *t, FlbView *v) {
     return v->steps ? Py_NewRef(v->steps) : geometry_step(v->root, t);
 }
 
+/* Whether the memory was written since the history was right. */
+static int is_stale(FlbTensor *t, const FlbView *v) {
+    return v && t->storage && t->storage->recorded != v->generation;
+}
+int flb_requires_grad_slow(FlbTensor *t) {
+    FlbView *v = flb_view(t);
+    /* Its history is an error, that it has one is none. */
+    if (is_stale(t, v) && v->creation != VIEW_PLAIN && v->root->flags & FLB_REQUIRES_GRAD) return 1;
+    return flb_refresh(t) < 0 ? -1 : (t->flags & FLB_REQUIRES_GRAD) != 0;
+}
 int flb_refresh(FlbTensor *t) {
     FlbView *v = flb_view(t);
-    if (!v || !t->storage || t->storage->recorded == v->generation) return 0;
+    if (!is_stale(t, v)) return 0;
+    if (v->creation != VIEW_PLAIN && v->root->flags & FLB_REQUIRES_GRAD)
+        return flb_refuse_view_of_written(t, v);
     Py_ssize_t now = t->storage->recorded;
     FlbTensor *root = (FlbTensor *)Py_NewRef(v->root);
     PyObject *map = NULL, *fresh = NULL;
@@ -494,6 +506,12 @@ static PyObject *py_note_view(PyObject *m, PyObject *args) {
                           &PyTuple_Type, &rest, &which))
         return NULL;
     if (flb_note_view((FlbTensor *)out, (FlbTensor *)base, op, rest, which) < 0) return NULL;
+    Py_RETURN_NONE;
+}
+static PyObject *py_note_function_view(PyObject *m, PyObject *t) {
+    FlbView *v = PyObject_TypeCheck(t, &FlbTensor_Type) ? flb_view((FlbTensor *)t) : NULL;
+    if (v) v->creation = VIEW_FUNCTION;
+    if (v && ((FlbTensor *)t)->storage) v->generation = ((FlbTensor *)t)->storage->recorded;
     Py_RETURN_NONE;
 }
 static PyObject *py_forget_view(PyObject *m, PyObject *t) {
@@ -542,6 +560,8 @@ PyMethodDef flb_saved_functions[] = {
      "note_written_dual(tensor): a write gave it a tangent, which its views have too."},
     {"note_view", py_note_view, METH_VARARGS,
      "note_view(out, base, op, rest, which=None): out is (item which of) op(base, *rest)."},
+    {"note_function_view", py_note_function_view, METH_O,
+     "note_function_view(result): if it is a view, its history is that of the custom Function that gave it."},
     {"forget_view", py_forget_view, METH_O,
      "forget_view(tensor): it is a tensor of its own, though made by a view operator inside a kernel."},
     {"view_map", py_view_map, METH_O,

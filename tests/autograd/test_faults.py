@@ -154,7 +154,8 @@ def test_a_long_chain_of_views_is_one_map(device):
     if device == "cpu":
         assert v._base is base
         v.mul_(2)
-        assert base.grad_fn.name() == "CopySlices" and v.grad_fn.name() == "AsStridedBackward0"
+        assert base.grad_fn.name() == "torch::autograd::CopySlices" and v.grad_fn.name() == "AsStridedBackward0"
+        assert repr(base).endswith("grad_fn=<CopySlices>)")
         (base.sum() + v[0, 0]).backward()
         assert leaf.grad.tolist() == [[4.0, 2.0], [2.0, 2.0]]
     del v

@@ -96,6 +96,22 @@ def test_the_gradient_kept_follows_a_write():
     assert y.grad.tolist() == [1.0, 1.0] and x.grad.tolist() == [6.0, 6.0]
 
 
+def test_a_kept_gradient_has_memory_of_its_own():
+    x, g = leaf(1.0, 2.0), torch.ones(2)
+    y = x + 0
+    z = y + 0
+    y.retain_grad()
+    z.retain_grad()
+    z.backward(g)
+    z.grad.zero_()
+    assert g.tolist() == y.grad.tolist() == x.grad.tolist() == [1.0, 1.0]
+    y = x * 1
+    y.sum().backward(inputs=[y])
+    assert y.grad.stride() == (1,)
+    y.grad.mul_(2)
+    assert y.grad.tolist() == [2.0, 2.0]
+
+
 def test_hooks_on_several_gradients():
     x, y, seen, first = leaf(1.0, 2.0), leaf(3.0, 4.0), [], []
     handle = register_multi_grad_hook([x, y], lambda gs: seen.append([None if g is None else g.tolist() for g in gs]))
@@ -574,3 +590,19 @@ def test_a_function_keeps_and_marks_tensors_alone(mark, error, text, compiled):
 def test_func_grad_asks_for_a_real_scalar(fn):
     with pytest.raises(RuntimeError, match=r"only for real scalar outputs but got torch\.complex64"):
         torch.func.grad(fn)(torch.ones(2, requires_grad=True))
+
+
+@pytest.mark.parametrize("looked_at", [False, True])
+def test_a_node_that_was_looked_at_gives_the_same_gradient(looked_at):
+    """Its name makes it a class of its own; a real factor of complex numbers takes the real part either way."""
+    x, w = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([1j, 2.0])
+    y = x * w
+    assert not looked_at or "MulBackward0" in repr(y)
+    assert torch.autograd.grad(y, x, torch.tensor([1j, 1.0]))[0].tolist() == [1.0, 2.0]
+
+
+def test_tangents_through_the_size_of_complex_numbers():
+    x, t = torch.tensor([3.0, -4.0]), torch.tensor([1.0, 2.0])
+    for f in (lambda x: (x * 1j).abs(), lambda x: x.to(torch.complex64).abs(), lambda x: torch.fft.fft(x).abs()):
+        found, numeric = torch.func.jvp(f, (x,), (t,))[1], (f(x + t * 1e-2) - f(x - t * 1e-2)) / 2e-2
+        torch.testing.assert_close(found, numeric, rtol=1e-3, atol=1e-3)

@@ -4,7 +4,7 @@ the errors."""
 import pytest
 
 import flambeau as torch
-from flambeau.func import functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from flambeau.func import functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
 
 
 @pytest.fixture(autouse=True)
@@ -233,3 +233,18 @@ def test_functionalize():
 def test_errors(call, error, message):
     with pytest.raises(error, match=message.replace("(", r"\(")):
         call(torch.randn(3))
+
+
+def test_tangents_of_truth_values_and_indices_are_zeros():
+    x = torch.tensor([0.5, -1.0])
+    out, tangent = jvp(lambda x: (x > 0, x.argmax()), (x,), (x,))
+    assert out[0].tolist() == [True, False] and tangent[0].tolist() == [False, False]
+    assert out[1].item() == 0 and tangent[1].dtype == torch.int64 and tangent[1].item() == 0
+    out, push = linearize(lambda x: x > 0, x)
+    assert push(x).tolist() == [False, False]
+
+
+def test_jvp_by_integers_is_refused():
+    i = torch.arange(3)
+    with pytest.raises(ValueError, match="Expected primal to be floating point or complex, but got: torch.int64"):
+        jvp(lambda i: i * 2.0, (i,), (i,))

@@ -5,6 +5,7 @@ trace.
 import pytest
 
 import flambeau as torch
+from flambeau import func
 from flambeau.functionalize import functionalize
 from flambeau.proxy import make_fx
 
@@ -205,3 +206,62 @@ def test_functional_tensors(real):
         second.mul_(2)
     with pytest.raises(RuntimeError, match="nesting is not currently supported"):
         torch._enable_functionalization()
+
+
+def cubes_in_place(x):
+    y = x * 1
+    y.mul_(x * x)
+    y.view(-1)[1:].add_(x.reshape(-1)[1:])
+    return y.sum()
+
+
+def copied_into_zeros(x):
+    y = torch.zeros_like(x)
+    y.copy_(x * x * x)
+    y[0].neg_()
+    return y.sin().sum()
+
+
+@pytest.mark.parametrize("program", [cubes_in_place, copied_into_zeros, lambda x: (x * x * x).sum()])
+@pytest.mark.parametrize(
+    "transformed",
+    [
+        lambda f, wrap: func.grad(wrap(f)),
+        lambda f, wrap: wrap(func.grad(f)),
+        lambda f, wrap: func.grad(lambda x: wrap(func.grad(f))(x).sum()),
+        lambda f, wrap: func.hessian(wrap(f)),
+        lambda f, wrap: func.vmap(func.grad(wrap(f))),
+        lambda f, wrap: lambda x: func.jvp(wrap(f), (x,), (x,))[1],
+    ],
+)
+@pytest.mark.parametrize("remove", ["mutations", "mutations_and_views"])
+def test_derivatives_through_functionalization(program, transformed, remove):
+    x = torch.tensor([[0.3, -1.2, 0.7], [1.5, 0.2, -0.4]], dtype=torch.float64)
+    expected = transformed(program, lambda f: f)(x)
+    assert torch.allclose(transformed(program, lambda f: functionalize(f, remove=remove))(x), expected)
+    assert expected.abs().sum() > 0
+
+
+def test_functionalization_keeps_the_history_of_arguments_and_of_what_is_captured():
+    a, w = torch.ones(3, requires_grad=True), torch.full((3,), 2.0, requires_grad=True)
+    functionalize(lambda x: (x * w).mul_(x).sum())(a).backward()
+    assert a.grad.tolist() == [4.0] * 3 and w.grad.tolist() == [1.0] * 3
+
+
+def test_the_backward_of_a_function_is_not_lost_in_functionalization():
+    class Reversed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return -g
+
+    def f(x):
+        return Reversed.apply(x).sum()
+
+    assert functionalize(f)(torch.ones(2)).item() == 4
+    assert functionalize(func.grad(f))(torch.ones(2)).tolist() == [-1.0, -1.0]
+    with pytest.raises(RuntimeError, match="no rule for the custom autograd.Function Reversed"):
+        func.grad(functionalize(f))(torch.ones(2))

@@ -34,8 +34,10 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Turns anomaly mode on or off. ``check_nan``: a nan in a gradient is a RuntimeError."""
+    mode, check_nan = bool(mode), bool(check_nan)
+    SWITCHES["anomaly"], SWITCHES["anomaly_check_nan"] = mode, check_nan
+    # An interrupt comes behind a call: the last one.
     _C.set_anomaly(mode)
-    SWITCHES["anomaly"], SWITCHES["anomaly_check_nan"] = bool(mode), bool(check_nan)
 
 
 @public_in("autograd.anomaly_mode")
@@ -66,7 +68,12 @@ class detect_anomaly(set_detect_anomaly):
         self._before = is_anomaly_enabled(), is_anomaly_check_nan_enabled()
 
     def __enter__(self):
-        set_anomaly_enabled(True, self._check_nan)
+        try:
+            set_anomaly_enabled(True, self._check_nan)
+        except BaseException:
+            # An interrupt: nothing would leave the block.
+            set_anomaly_enabled(*self._before)
+            raise
 
 
 def _note(node) -> None:

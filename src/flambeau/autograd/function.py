@@ -15,6 +15,7 @@ from typing import Any
 from .. import _C
 from ..base import pytree
 from ..core.dispatch import HANDLERS
+from ..core.keys import FUNCTIONALIZE
 from ..core.operator import namespace
 from .grad_mode import no_grad
 from .node import Node, Saved, WrittenView, _output_meta, set_history
@@ -245,6 +246,8 @@ class Function(metaclass=_Meta):
             result = HANDLERS["function"](Function, FunctionCtx, cls, args, kwargs)
             if result is not NotImplemented:
                 return result
+        if _C.tls("included") & FUNCTIONALIZE:
+            HANDLERS["functional function"](cls, args)
         if _C.tls("forward_open"):
             result = HANDLERS["dual"](cls, args, kwargs)
             if result is not NotImplemented:
@@ -317,6 +320,7 @@ def _record_one(ctx, args, output) -> bool:
     ctx._saved = tuple([_saved(k, t, 0 if t is output else None) for k, t in enumerate(ctx._to_save)])
     ctx._to_save = ctx._held = ()
     set_history(output, ctx, 0)
+    _C.note_function_view(output)
     return True
 
 
@@ -341,9 +345,8 @@ def _record(cls, ctx, args, output):
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         if isinstance(t._autograd, _C.View):
             _check_written_view(t._autograd.root, flat)
-    # An input that is returned as it is becomes a new tensor, so that its history isn't overwritten.
     outs = [
-        _C.alias(o, type(o)) if isinstance(o, _C.TensorBase) and id(o) in inputs and id(o) not in dirty else o
+        _view_of_input(o) if isinstance(o, _C.TensorBase) and id(o) in inputs and id(o) not in dirty else o
         for o in flat
     ]
     carries = [
@@ -376,11 +379,22 @@ def _record(cls, ctx, args, output):
             else:
                 o._storage._note_recorded()
                 set_history(o, ctx, k)
+    # Once all writes are told: a view of an argument that was written is a result of its own.
+    for o, carried in zip(outs, carries):
+        if carried and id(o) not in dirty:
+            _C.note_function_view(o)
     if nested:
         return pytree.tree_unflatten(outs, spec)
     if not isinstance(output, tuple):
         return outs[0]
     return type(output)(*outs) if hasattr(output, "_fields") else tuple(outs)
+
+
+def _view_of_input(t):
+    """An input that is returned as it is, as a new tensor, so that its history isn't overwritten."""
+    view = _C.alias(t, type(t))
+    _C.note_view(view, t, aten.alias.default, ())
+    return view
 
 
 def _check_written_view(root, results) -> None:
@@ -416,6 +430,12 @@ def _write_view(ctx, view, place: int) -> None:
 def tells_missing(node: Node) -> bool:
     """Whether the backward of a Function with several results gets None, not zeros, where no gradient comes."""
     return isinstance(node, FunctionCtx) and not node.materialize and len(node.outputs) > 1  # type: ignore[attr-defined]
+
+
+def fills_missing(node) -> bool:
+    """Whether a tape's node is of a Function with several results whose backward is handed zeros for missing gradients: what it gives depends on
+    whether it runs, not on which came."""
+    return isinstance(node, FunctionCtx) and node.materialize and len(node.outputs) > 1  # type: ignore[attr-defined]
 
 
 class _Pushing(Function):

@@ -57,6 +57,10 @@ class WrittenView(Node):
         self.inner, self._map = inner, _C.view_map(view)
         self._order = dense_order(root._shape, root._strides)
 
+    def name(self) -> str:
+        """With PyTorch's namespace in front, which isn't printed."""
+        return f"torch::autograd::{super().name()}"
+
     def split(self, cts):
         """(the cotangent of the view before the write or None, those of the other edges) of what ``inner`` gave."""
         raise NotImplementedError

@@ -90,6 +90,18 @@ def choose(op: OpOverload, full: tuple, needs: tuple[int, ...]):
 # ---- calls that reach Python ---------------------------------------------------------------------------------------------
 
 
+def _has_slopes(functional: OpOverload, full: tuple) -> bool:
+    """Whether a result that is to be written, or what it is written to, has a gradient: truth values and indices have none."""
+    given = full[: len(functional._schema.arguments)]
+    written = full[len(given) :]
+    if not functional.has_facet("meta") or any(isinstance(x, _C.TensorBase) and x._requires_grad for x in written):
+        return True
+    made = functional.facet("meta")(*given)
+    return any(
+        m.dtype.is_floating_point or m.dtype.is_complex for m in (made if isinstance(made, (list, tuple)) else [made])
+    )
+
+
 def autograd(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     """Handler of the AUTOGRAD key."""
     if op.kind == "inplace":
@@ -97,7 +109,8 @@ def autograd(op: OpOverload, keys: int, args: tuple, kwargs: dict):
     full = op.full(*args, **kwargs)
     if op.kind == "out":
         functional = op.definition.functional
-        if functional.vjp_formulas != {} and any(isinstance(x, _C.TensorBase) and x._requires_grad for x in full):
+        asked = functional.vjp_formulas != {} and any(isinstance(x, _C.TensorBase) and x._requires_grad for x in full)
+        if asked and _has_slopes(functional, full):
             raise RuntimeError(
                 f"{op._opname}(): functions with out=... arguments don't support automatic differentiation, but one of the "
                 "arguments requires grad."

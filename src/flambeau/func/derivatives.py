@@ -26,11 +26,17 @@ from ..base import pytree
 from ..batching import conceal, current, expose, innermost
 from ..core.operator import namespace
 from ..core.overrides import DisableTorchFunctionSubclass
+from ..functionalize import FunctionalTensor
 from .ndarrays import holds_arrays, on_arrays, tensor_form, to_arrays, to_tensors
 
 __all__ = ["Differentiated", "check_argnums", "grad", "grad_and_value", "jvp", "linearize", "linearized", "vjp"]
 
 aten = namespace("aten")
+
+
+def _asks_beneath(x) -> bool:
+    """Whether a functional tensor holds one that asks for a gradient outside of functionalization."""
+    return isinstance(x, FunctionalTensor) and x.asks_beneath()
 
 
 class Differentiated:
@@ -57,11 +63,15 @@ class Differentiated:
         with enable_grad(), DisableTorchFunctionSubclass():
             if x._requires_grad and self.recording:
                 return aten.alias.default(x)
+            if _asks_beneath(x) and self.recording:
+                return aten.alias.default(x).requires_grad_()
             return detached(x).requires_grad_()
 
     def outer(self, x) -> bool:
         """Whether ``x`` depends on something outside the transform that asks for a gradient."""
         x = innermost(x)
+        if self.recording and _asks_beneath(x):
+            return True
         if not self.recording or not x._requires_grad:
             return False
         edge = gradient_edge(x)
@@ -306,6 +316,9 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
         for x in xs:
             if not isinstance(x, _C.TensorBase):
                 raise RuntimeError(f"{_JVP}: Expected {what} to only contain Tensors, got {type(x)}")
+    for x in flat:
+        if not _is_float(x):
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {x._dtype}")
     if strict and not _depends(func, primals, has_aux):
         raise RuntimeError(
             "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
@@ -326,7 +339,8 @@ def linearized(func, primals: tuple, has_aux: bool = False):
         result, extra = split_aux(func(*xs), has_aux, _JVP)
         flat, spec = flat_outputs(result, _JVP)
         kept[:] = [flat, spec]
-        return [y for y in flat if _is_float(y)], extra
+        # Where none is, a constant stands in: a pullback needs a result.
+        return [y for y in flat if _is_float(y)] or [aten.zeros.default([])], extra
 
     with linearizing():
         parts, pullback, extra = vjp(floats, *primals, has_aux=True)
@@ -334,7 +348,7 @@ def linearized(func, primals: tuple, has_aux: bool = False):
     rest = iter(parts)
     out = pytree.tree_unflatten([next(rest) if _is_float(y) else y for y in flat], spec)
     aux = [extra] if has_aux else []
-    if not parts:
+    if not any(map(_is_float, flat)):
         return (out, lambda tangents: pytree.tree_map(aten.zeros_like.default, out), *aux)
     zero = [aten.zeros_like.default(aten.detach.default(y)) for y in parts]
     with linearizing(pushing=True):

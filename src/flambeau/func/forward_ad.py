@@ -119,10 +119,21 @@ class dual_level:  # noqa: N801 - PyTorch's name
     """Context in which tensors may carry tangents."""
 
     def __enter__(self):
-        return enter_dual_level()
+        inside = forward.level() is not None
+        try:
+            return enter_dual_level()
+        except BaseException:
+            # An interrupt: nothing would close the level.
+            if not inside and forward.level() is not None:
+                forward.close_level()
+            raise
 
     def __exit__(self, *exc):
-        exit_dual_level()
+        try:
+            exit_dual_level()
+        finally:
+            if forward.level() is not None:
+                forward.close_level()
         return False
 
 

@@ -55,15 +55,15 @@ def disable() -> None:
 
 
 @contextlib.contextmanager
-def switched_on(*, reapply_views: bool = True) -> Iterator[None]:
-    """On within the block, as :func:`enable` does; inside of another such block it begins anew."""
-    before, copies = _C.tls("included"), settings.copies
-    settings.copies = not reapply_views
+def switched_on(*, reapply_views: bool = True, recorded: bool = False) -> Iterator[None]:
+    """On within the block, as :func:`enable` does; inside of another such block it begins anew. ``recorded``: what runs beneath is."""
+    before, copies, was_recorded = _C.tls("included"), settings.copies, settings.recorded
+    settings.copies, settings.recorded = not reapply_views, recorded
     _C.tls("included", before | K.FUNCTIONALIZE)
     try:
         yield
     finally:
-        settings.copies = copies
+        settings.copies, settings.recorded = copies, was_recorded
         _C.tls("included", before)
 
 
@@ -161,17 +161,18 @@ def functionalize(fn: Callable, *, remove: str = "mutations") -> Callable:
             return a
 
         inner_args, inner_kwargs = pytree.tree_map(wrap, (args, kwargs))
-        with switched_on(reapply_views=remove == "mutations"):
+        with switched_on(reapply_views=remove == "mutations", recorded=True):
             out = fn(*inner_args, **inner_kwargs)
-        for original, wrapped in made.values():
-            if wrapped._payload.memory.version:
-                namespace("aten").copy_(original, wrapped.unwrap())
-        back = {id(w): t for t, w in made.values()}
+            contents = [(t, w.unwrap()) for t, w in made.values() if w._payload.memory.version]
+            back = {id(w): t for t, w in made.values()}
 
-        def unwrap(a):
-            return back.get(id(a), a.unwrap()) if isinstance(a, FunctionalTensor) else a
+            def unwrap(a):
+                return back.get(id(a), a.unwrap()) if isinstance(a, FunctionalTensor) else a
 
-        return pytree.tree_map(unwrap, out)
+            out = pytree.tree_map(unwrap, out)
+        for original, now in contents:
+            namespace("aten").copy_(original, now)
+        return out
 
     return run
 

@@ -19,9 +19,11 @@ __all__ = ["copying", "place", "repeats", "settings", "steps_of", "write_back"]
 
 
 class _Settings(threading.local):
-    """``copies``: views are computed as copies of what they show, ``view_copy`` for ``view``."""
+    """``copies``: views are computed as copies of what they show, ``view_copy`` for ``view``. ``recorded``: what is held by
+    functional tensors may ask for gradients, too."""
 
     copies = False
+    recorded = False
 
 
 settings = _Settings()

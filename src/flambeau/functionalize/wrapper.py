@@ -18,6 +18,7 @@ from ..core.layouts import refuse_overlap
 from ..core.operator import OpOverload, namespace
 from ..core.tensor import Tensor
 from .values import FunctionalValue, Memory, call
+from .views import settings
 
 __all__ = ["FunctionalTensor", "beneath", "crossref"]
 
@@ -39,6 +40,10 @@ class FunctionalTensor(Tensor):
         out._payload = value
         out._keys = out._keys | K.FUNCTIONALIZE
         return out
+
+    def asks_beneath(self) -> bool:
+        """Whether what it holds asks for a gradient, and what runs beneath is recorded."""
+        return settings.recorded and self.unwrap()._requires_grad
 
     def is_conj(self) -> bool:
         return self._odd("_conj")
@@ -117,14 +122,15 @@ def _wrapped(v: Any, given: dict[int, FunctionalTensor]) -> Any:
 
 @contextlib.contextmanager
 def beneath() -> Iterator[None]:
-    """What runs in the block is below autograd, and functional only where its tensors are."""
-    included = _C.tls("included")
-    with dispatch.excluding(K.AUTOGRAD):
-        _C.tls("included", included & ~K.FUNCTIONALIZE)
-        try:
-            yield
-        finally:
-            _C.tls("included", included)
+    """What runs in the block is below autograd (but for what is to be recorded there), and functional only where its tensors are."""
+    included, excluded = _C.tls("included"), _C.tls("excluded")
+    _C.tls("excluded", excluded & ~K.AUTOGRAD if settings.recorded else excluded | K.AUTOGRAD)
+    _C.tls("included", included & ~K.FUNCTIONALIZE)
+    try:
+        yield
+    finally:
+        _C.tls("included", included)
+        _C.tls("excluded", excluded)
 
 
 class _Crossref(threading.local):
@@ -169,5 +175,12 @@ def _run_bodies(op, args: tuple, kwargs: dict) -> Any:
     return pytree.tree_map(lambda x: FunctionalTensor.wrap(x) if isinstance(x, _C.TensorBase) else x, out)
 
 
+def _check_function(cls: type, args: tuple) -> None:
+    """RuntimeError for a custom Function whose backward would not be asked: its forward is recorded beneath, if anything is."""
+    if any(isinstance(a, FunctionalTensor) and a.asks_beneath() for a in args):
+        raise RuntimeError(f"functionalize: there is no rule for the custom autograd.Function {cls.__name__}")
+
+
 dispatch.install(K.FUNCTIONALIZE, _handler)
+dispatch.install("functional function", _check_function)
 dispatch.install("functional bodies", _run_bodies)

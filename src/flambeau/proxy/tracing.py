@@ -14,8 +14,10 @@ from typing import Any
 
 from .. import _C
 from ..autograd.grad_mode import _set_grad_enabled
-from ..base.shape_env import check, sizes_of, user_line
+from ..base.shape_checks import check
+from ..base.symbolic_queries import sizes_of
 from ..base.symint import NUMBERS, is_symbolic
+from ..base.user_line import user_line
 from ..core import modes
 from ..core.higher_order import tensors_in
 from ..core.keys import PYTHON
