@@ -9,6 +9,9 @@
 
 /* 1: every guard holds, 0: one failed (kept for the report), -1: an exception is set. */
 int flb_guards_check(PyObject *tree, PyFunctionObject *func, PyObject *const *args);
+/* The same for a tree that asks for the types and descriptions of arguments, and for dicts that have not
+ * changed since they were last looked at: it runs nothing and keeps no report. 2: the other check decides. */
+int flb_guards_glance(PyObject *tree, PyFunctionObject *func, PyObject *const *args);
 /* How many arguments the tree reads; -1 with an exception when it is none. */
 Py_ssize_t flb_guards_arguments(PyObject *tree);
 int flb_guards_init(PyObject *module);

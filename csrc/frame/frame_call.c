@@ -199,6 +199,12 @@ static PyObject *compiled_call_raw(Callable *self, PyObject *const *args, size_t
         Py_XSETREF(self->cache_code, (PyObject *)code);
     }
     TailCall *mine = flb_handed;
+    PyObject *served;
+    if (!kwnames && nargs == code->co_argcount && n == nargs && !(code->co_flags & FLB_SUSPENDS) &&
+        flb_serve_at_a_glance(cache, f, args, &served)) {
+        if (served || (mine && mine->released) || !flb_to_run_plainly()) return served;
+        return call_plainly(NULL, self->fn, args, nargsf, NULL);
+    }
     PyObject *small[16], **flat = small, *const *use = args;
     int owned = 0, ran;
     if (kwnames || nargs != code->co_argcount || n != nargs) {

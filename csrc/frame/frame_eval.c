@@ -18,7 +18,6 @@ static FLB_PER_THREAD TailCall *plain_by; /* by this call */
 static int active_threads;                /* threads whose current is set; guarded by the GIL */
 
 static PyObject *custom_eval(PyThreadState *ts, FlbFrame *frame, int throwflag);
-#define SUSPENDS (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
 
 Context *flb_enter(Context *next) {
     Context *prev = current;
@@ -53,70 +52,9 @@ static Entry *find_entry(Cache *cache, PyFunctionObject *func, PyObject *const *
     return NULL;
 }
 
-/* Whether something wants to hear of each frame (a debugger, a profiler). */
-static int frames_are_traced(void) {
-    PyThreadState *ts = PyThreadState_Get();
-    return ts->c_tracefunc || ts->c_profilefunc;
-}
-
-/* Captured code at the head of the traceback of the exception that is set, as if its frame had raised it. */
-static void add_to_traceback(PyCodeObject *code, PyObject *globals, int lasti) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyObject *longer = flb_traceback_entry(traceback ? traceback : Py_None, code, globals, lasti,
-                                           PyCode_Addr2Line(code, lasti));
-    if (longer) Py_XSETREF(traceback, longer);
-    else PyErr_Clear(); /* the error counts, not its places */
-    PyErr_Restore(type, value, traceback);
-}
-
-static PyObject *returned(const Direct *d, PyObject *result, PyObject *const *args) /* steals result */
-{
-    PyObject *r = result;
-    switch (d->returns) {
-    case RETURNS_RESULT: return result;
-    case RETURNS_ITEM:
-        r = PyList_CheckExact(result) && d->item < PyList_GET_SIZE(result)
-            ? Py_NewRef(PyList_GET_ITEM(result, d->item))
-            : PySequence_GetItem(result, d->item);
-        break;
-    case RETURNS_ARGUMENT: r = Py_NewRef(args[d->item]); break;
-    case RETURNS_CONSTANT: r = Py_NewRef(d->constant); break;
-    }
-    Py_DECREF(result);
-    return r;
-}
-
-/* The caller holds the entry's code; the entry itself may go during the call. */
-static PyObject *run_direct(Entry *e, PyFunctionObject *func, PyObject *const *args) {
-    const Direct d = e->direct;
-    PyCodeObject *code = (PyCodeObject *)e->code;
-    PyObject *given[DIRECT_ARGUMENTS];
-    if (d.call == Py_None) {
-        e->hits++;
-        return Py_NewRef(d.returns == RETURNS_ARGUMENT ? args[d.item] : d.constant);
-    }
-    for (int i = 0; !d.in_order && i < d.n; i++)
-        given[i] =
-            d.arguments[i] >= 0 ? args[d.arguments[i]] : PyTuple_GET_ITEM(d.given, -1 - d.arguments[i]);
-    e->hits++;
-    Py_INCREF(d.call);
-    Py_INCREF(d.given);
-    Py_XINCREF(d.constant);
-    Context *prev = flb_enter(NULL);
-    PyObject *r = PyObject_Vectorcall(d.call, d.in_order ? args : given, d.n, NULL);
-    flb_enter(prev);
-    if (r) r = returned(&d, r, args);
-    if (!r && d.lasti >= 0) add_to_traceback(code, func->func_globals, d.lasti);
-    Py_DECREF(d.call);
-    Py_DECREF(d.given);
-    Py_XDECREF(d.constant);
-    return r;
-}
-
 static PyObject *run_entry(Entry *e, Context *ctx, PyFunctionObject *func, PyObject *const *args,
                            Py_ssize_t n) {
-    if (e->direct.call && !frames_are_traced()) return run_direct(e, func, args);
+    if (e->direct.call && !flb_frames_are_traced()) return flb_run_direct(e, func, args);
     PyObject *fn = e->fn;
     if (fn && !func->func_closure && ((PyFunctionObject *)fn)->func_globals == func->func_globals)
         Py_INCREF(fn);
@@ -178,22 +116,6 @@ static int call_miss(Context *ctx, PyFunctionObject *func, PyObject *const *args
     return added;
 }
 
-/* Whether the exception that captured code ended with says that nothing has happened yet and the function has
- * to be run plainly, which raises the error as Python has it, or does what captured code can't; it is cleared
- * then. */
-static int to_run_plainly(void) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    if (value && PyExceptionInstance_Check(value) && PyObject_HasAttrString(value, "run_plainly")) {
-        Py_XDECREF(type);
-        Py_DECREF(value);
-        Py_XDECREF(traceback);
-        return 1;
-    }
-    PyErr_Restore(type, value, traceback);
-    return 0;
-}
-
 /* A generator's function is not captured as a whole: the Compiler makes a generator that captures its pieces.
  * NULL without *error: run plainly. */
 static PyObject *make_suspended(Context *ctx, PyFunctionObject *func, PyObject *const *args, Py_ssize_t n,
@@ -228,7 +150,7 @@ PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObj
         return NULL;
     }
     *ran = 1;
-    if (((PyCodeObject *)func->func_code)->co_flags & SUSPENDS) {
+    if (((PyCodeObject *)func->func_code)->co_flags & FLB_SUSPENDS) {
         error = 0;
         PyObject *r = cache->skip || run_only ? NULL : make_suspended(ctx, func, args, n, cache, &error);
         if (!r) *ran = error;
@@ -288,7 +210,7 @@ PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObj
     flb_running = mine;
     PyObject *r = run_entry(e, ctx, func, args, n);
     flb_running = outside;
-    if (!r && !(mine && mine->released) && to_run_plainly()) *ran = FLB_PLAINLY;
+    if (!r && !(mine && mine->released) && flb_to_run_plainly()) *ran = FLB_PLAINLY;
     Py_XDECREF(held);
     Py_DECREF(code);
     Py_DECREF(tree);

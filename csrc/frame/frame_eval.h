@@ -26,7 +26,7 @@ typedef struct {
 
 /* Captured code that makes one call, with arguments of its own, or none, and returns: the call is made
  * without a frame. Where something traces frames, and where an entry has none, the code runs. */
-enum { RETURNS_RESULT, RETURNS_ITEM, RETURNS_ARGUMENT, RETURNS_CONSTANT, RETURNS_COUNT };
+enum { RETURNS_RESULT, RETURNS_ITEM, RETURNS_ARGUMENT, RETURNS_CONSTANT, RETURNS_LIST, RETURNS_COUNT };
 enum { DIRECT_ARGUMENTS = 16 };
 typedef struct {
     PyObject *call;                  /* NULL: the code isn't such; None: it makes no call */
@@ -64,6 +64,8 @@ typedef struct Cache {
     struct Cache *sibling;     /* in the code's list */
     PyObject *dict;            /* what the Compiler keeps with it */
 } Cache;
+
+#define FLB_SUSPENDS (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)
 
 enum { SKIP = 1, SKIP_RECURSIVE = 2 };
 typedef struct {
@@ -125,6 +127,12 @@ PyObject *flb_dispatch(Context *ctx, Cache *cache, PyFunctionObject *func, PyObj
 /* The next frame of this code, if any, has just been found to run plainly. What `by` holds is the frame's
  * alone once that has begun. */
 void flb_plain_once(PyCodeObject *code, TailCall *by);
+
+/* frame_direct.c */
+int flb_frames_are_traced(void);
+PyObject *flb_run_direct(Entry *e, PyFunctionObject *func, PyObject *const *args);
+int flb_serve_at_a_glance(Cache *cache, PyFunctionObject *func, PyObject *const *args, PyObject **result);
+int flb_to_run_plainly(void);
 
 /* frame_call.c */
 PyObject *flb_settle(PyObject *r); /* makes the calls that captured code left to its caller; steals r */

@@ -283,11 +283,87 @@ int flb_guards_quiet(const Tree *t) {
             case C_CODE:
             case C_EMPTY:
             case C_CONTEXT:
-            case C_NDARRAY: break;
+            case C_NDARRAY:
+            case C_NDARRAY_FEW: break;
             default: return 0;
             }
     }
     return 1;
+}
+
+static int is_glance(const Tree *t, const Node *n, const Check *c) {
+    switch (c->kind) {
+    case C_NDARRAY:
+    case C_NDARRAY_FEW:
+    case C_TYPE: return n->access == A_ARG;
+    case C_DICT_FACTS: return n->access == A_GLOBALS || n->access == A_CONST;
+    case C_CONTEXT: return n->access == A_CONST && PyContextVar_CheckExact(n->key);
+    case C_GLOBAL_STATE: return 1;
+    case C_NOT_ALIASED:
+        for (Py_ssize_t i = 0; i < c->n; i++)
+            if (t->nodes[((const long *)c->data)[i]].access != A_ARG) return 0;
+        return 1;
+    default: return 0;
+    }
+}
+
+int flb_guards_glances(Tree *t) {
+    Py_ssize_t total = 0;
+    for (Py_ssize_t i = 0; i < t->n; i++) {
+        const Node *n = &t->nodes[i];
+        if (n->access != A_ARG && n->access != A_GLOBALS && n->access != A_CONST) return 0;
+        for (int j = 0; j < n->n_checks; j++)
+            if (!is_glance(t, n, &n->checks[j])) return 0;
+        total += n->n_checks;
+    }
+    if (!(t->glances = PyMem_Calloc(total + 1, sizeof *t->glances))) return PyErr_NoMemory(), -1;
+    for (Py_ssize_t i = 0; i < t->n; i++)
+        for (int j = 0; j < t->nodes[i].n_checks; j++) {
+            const Node *n = &t->nodes[i];
+            const Check *c = &n->checks[j];
+            FlbGlance *g = &t->glances[t->n_glances++];
+            g->kind = c->kind, g->argument = n->index, g->check = c;
+            if (c->kind == C_NDARRAY || c->kind == C_NDARRAY_FEW)
+                g->array = c->data, g->type = g->array->type;
+            if (c->kind == C_TYPE) g->type = (PyTypeObject *)c->payload;
+            if (n->access == A_CONST) g->value = n->key;
+        }
+    return 0;
+}
+
+/* Whether arguments are different objects: `c` has the nodes that they are. */
+static int are_distinct(const Tree *t, const Check *c, PyObject *const *args) {
+    const long *nodes = c->data;
+    for (Py_ssize_t i = 0; i < c->n; i++)
+        for (Py_ssize_t j = 0; j < i; j++)
+            if (args[t->nodes[nodes[i]].index] == args[t->nodes[nodes[j]].index]) return 0;
+    return 1;
+}
+
+/* As flb_ndarray_fits does, of a dtype that is the same object. */
+INLINED int fits_at_a_glance(PyArrayObject *a, const ArrayFacts *f) {
+    if (PyArray_NDIM(a) != f->ndim) return 0;
+    if ((PyObject *)PyArray_DESCR(a) != f->dtype) return AGAIN;
+    if (((PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE) != 0) != f->requires_grad) return 0;
+    const npy_intp *sizes = PyArray_DIMS(a), *strides = PyArray_STRIDES(a);
+    for (int i = 0; i < f->ndim; i++) {
+        if (sizes[i] != f->dims[i] && f->dims[i] != ANY) return 0;
+        if (strides[i] != f->dims[f->ndim + i] && f->dims[f->ndim + i] != ANY) return AGAIN;
+    }
+    return 1;
+}
+
+/* As flb_ndarray_fits_few does. */
+INLINED int few_at_a_glance(PyArrayObject *a, const ArrayFacts *f) {
+    if (PyArray_NDIM(a) != f->ndim) return 0;
+    if ((PyObject *)PyArray_DESCR(a) != f->dtype) return AGAIN;
+    const npy_intp *sizes = PyArray_DIMS(a);
+    npy_intp elements = 1;
+    for (int i = 0; i < f->ndim; i++) {
+        if (sizes[i] < f->dims[i]) return 0;
+        elements *= sizes[i];
+    }
+    return !f->keys || elements <= (npy_intp)f->keys;
 }
 
 /* A context variable, the payload says in Python whether it is right; a value that was right stays so. */
@@ -315,6 +391,37 @@ static int check_context(Check *c, PyObject *v, const int own) {
     return ok;
 }
 
+int flb_guards_glance(PyObject *tree, PyFunctionObject *func, PyObject *const *args) {
+    const Tree *t = (Tree *)tree;
+    if (!t->glances || flb_strict_guards) return AGAIN;
+    for (Py_ssize_t i = 0; i < t->n_glances; i++) {
+        const FlbGlance *g = &t->glances[i];
+        int r = 1;
+        switch (g->kind) {
+        case C_TYPE: r = Py_TYPE(args[g->argument]) == g->type; break;
+        case C_NDARRAY:
+        case C_NDARRAY_FEW: {
+            PyObject *v = args[g->argument];
+            if (Py_TYPE(v) != g->type) return 0;
+            r = g->kind == C_NDARRAY ? fits_at_a_glance((PyArrayObject *)v, g->array)
+                                     : few_at_a_glance((PyArrayObject *)v, g->array);
+            break;
+        }
+        case C_DICT_FACTS: {
+            PyObject *dict = g->value ? g->value : func->func_globals;
+            uint64_t known = g->check->version;
+            if (!PyDict_Check(dict) || !known || DICT_VERSION(dict) != known) return AGAIN;
+            break;
+        }
+        case C_CONTEXT: r = check_context((Check *)g->check, g->value, 0); break;
+        case C_GLOBAL_STATE: r = check_state(g->check) ? 1 : AGAIN; break;
+        case C_NOT_ALIASED: r = are_distinct(t, g->check, args); break;
+        }
+        if (r != 1) return r;
+    }
+    return 1;
+}
+
 /* 1 holds, 0 does not, -1 an exception that must not be lost; AGAIN: only without owning */
 INLINED int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots, const int own) {
     switch (c->kind) {
@@ -334,6 +441,12 @@ INLINED int run_check(Tree *t, Check *c, PyObject *v, PyObject **slots, const in
         if (!own && Py_TYPE(v) == f->type && (PyObject *)PyArray_DESCR((PyArrayObject *)v) != f->dtype)
             return AGAIN;
         return flb_ndarray_fits(v, f);
+    }
+    case C_NDARRAY_FEW: {
+        const ArrayFacts *f = c->data;
+        if (!own && Py_TYPE(v) == f->type && (PyObject *)PyArray_DESCR((PyArrayObject *)v) != f->dtype)
+            return AGAIN;
+        return flb_ndarray_fits_few(v, f);
     }
     case C_LENGTH: {
         Py_ssize_t n = PyTuple_Check(v) ? PyTuple_GET_SIZE(v)

@@ -53,6 +53,7 @@ enum {
     C_EQUALS,
     C_TENSOR,
     C_NDARRAY,
+    C_NDARRAY_FEW,
     C_LENGTH,
     C_KEYS,
     C_HAS_KEY,
@@ -154,13 +155,25 @@ typedef struct {
 } Node;
 
 typedef struct {
+    int kind;            /* of the check */
+    Py_ssize_t argument; /* of NDARRAY_MATCH, NDARRAY_FEW and TYPE_MATCH */
+    PyTypeObject *type;
+    const ArrayFacts *array;
+    const Check *check; /* the others */
+    PyObject *value;    /* the dict or variable that it is of; NULL: the function's globals */
+} FlbGlance;
+
+typedef struct {
     PyObject_HEAD
     Py_ssize_t n;
     Node *nodes;
     PyObject *mirror; /* callable(func, args) -> bool, for strict mode */
     int failed_node, failed_check, failed_fact;
-    Py_ssize_t n_args; /* how many arguments it reads */
-    int quiet;         /* nothing in it runs Python while all remembered versions hold */
+    Py_ssize_t n_args;  /* how many arguments it reads */
+    int quiet;          /* nothing in it runs Python while all remembered versions hold */
+    FlbGlance *glances; /* all of its checks, where they are the types of arguments, what arrays among them
+                           are like, and what globals and other dicts hold; else NULL */
+    Py_ssize_t n_glances;
 } Tree;
 
 extern PyTypeObject FlbTree_Type;
@@ -179,6 +192,8 @@ static inline int failed(void) {
 int flb_equal_constants(PyObject *a, PyObject *b);
 int flb_tensor_fits(PyObject *v, const ArrayFacts *f);
 int flb_ndarray_fits(PyObject *v, const ArrayFacts *f);
+/* Whether its sizes are the facts' at least, and its elements `keys` at most (0: any number). */
+int flb_ndarray_fits_few(PyObject *v, const ArrayFacts *f);
 int flb_all_distinct(PyObject **slots, const long *idx, Py_ssize_t n);
 int flb_no_overlap(PyObject **slots, const long *idx, Py_ssize_t n);
 /* guards_sizes.c; *relation: the number of the one that failed, -1 when an operand is none. */
@@ -188,6 +203,8 @@ void flb_sizes_free(Sizes *p);
 int flb_sizes_names(PyObject *module);
 /* guards.c */
 int flb_guards_quiet(const Tree *t);
+/* Makes `glances`; -1 with an exception when there is no memory. */
+int flb_guards_glances(Tree *t);
 /* guards_build.c */
 long *flb_longs(PyObject *seq, Py_ssize_t *n);
 int flb_add_names(PyObject *module, const char *name, const char *const *names, int n);

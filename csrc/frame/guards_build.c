@@ -7,12 +7,12 @@ static const char *const access_names[A_COUNT] = {
     "arg", "func",          "globals",     "const", "cell",   "attr", "getattr",     "item",
     "key", "instance_dict", "type_lookup", "type",  "global", "call", "closure_cell"};
 static const char *const check_names[C_COUNT] = {
-    "TYPE_MATCH",    "ID_MATCH",        "EQUALS_MATCH",       "TENSOR_MATCH",
-    "NDARRAY_MATCH", "LENGTH",          "DICT_KEYS",          "HAS_KEY",
-    "NO_KEY",        "GLOBAL_STATE",    "NO_TENSOR_ALIASING", "DUPLICATE_INPUT",
-    "CALL",          "NO_INSTANCE_KEY", "NO_MEMORY_OVERLAP",  "DICT_FACTS",
-    "TYPE_FACTS",    "CODE_MATCH",      "EMPTY_DICTS",        "SIZES",
-    "CONTEXT_VAR"};
+    "TYPE_MATCH",      "ID_MATCH",    "EQUALS_MATCH",    "TENSOR_MATCH",
+    "NDARRAY_MATCH",   "NDARRAY_FEW", "LENGTH",          "DICT_KEYS",
+    "HAS_KEY",         "NO_KEY",      "GLOBAL_STATE",    "NO_TENSOR_ALIASING",
+    "DUPLICATE_INPUT", "CALL",        "NO_INSTANCE_KEY", "NO_MEMORY_OVERLAP",
+    "DICT_FACTS",      "TYPE_FACTS",  "CODE_MATCH",      "EMPTY_DICTS",
+    "SIZES",           "CONTEXT_VAR"};
 /* Fields of the dispatch state, by the names that _C.tls() knows. */
 static const char *const state_names[S_COUNT] = {"grad_enabled",   "inference",      "function_disabled",
                                                  "function_modes", "dispatch_modes", "transforms",
@@ -33,6 +33,7 @@ static void tree_dealloc(Tree *t) {
         PyMem_Free(n->checks);
     }
     PyMem_Free(t->nodes);
+    PyMem_Free(t->glances);
     Py_XDECREF(t->mirror);
     PyObject_GC_Del(t);
 }
@@ -169,7 +170,8 @@ static int build_check(Check *c, PyObject *spec, Py_ssize_t here) {
             return -1;
         }
         return (c->data = array_facts(payload, flb_frame_api()->tensor_type)) ? 0 : -1;
-    case C_NDARRAY: return (c->data = array_facts(payload, &PyArray_Type)) ? 0 : -1;
+    case C_NDARRAY:
+    case C_NDARRAY_FEW: return (c->data = array_facts(payload, &PyArray_Type)) ? 0 : -1;
     case C_LENGTH:
     case C_SAME_AS: {
         c->n = PyLong_AsSsize_t(payload);
@@ -234,7 +236,8 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     t->failed_node = t->failed_check = t->failed_fact = -1;
     Py_INCREF(mirror);
     t->mirror = mirror;
-    t->n_args = 0;
+    t->n_args = t->n_glances = 0;
+    t->glances = NULL;
     Py_ssize_t total = PyTuple_GET_SIZE(list);
     t->nodes = PyMem_Calloc(total ? total : 1, sizeof(Node));
     PyObject_GC_Track(t);
@@ -285,6 +288,7 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
             if (build_check(&n->checks[j], PyTuple_GET_ITEM(checks, j), i) < 0) goto fail;
         }
     }
+    if (flb_guards_glances(t) < 0) goto fail;
     Py_DECREF(list);
     t->quiet = flb_guards_quiet(t);
     return (PyObject *)t;

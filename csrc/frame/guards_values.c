@@ -129,13 +129,18 @@ int flb_tensor_fits(PyObject *v, const ArrayFacts *f) {
     return tuple_equals(t->shape, f->dims, f->ndim) && tuple_equals(t->strides, f->dims + f->ndim, f->ndim);
 }
 
-int flb_ndarray_fits(PyObject *v, const ArrayFacts *f) {
+/* Whether it is an array of this class, dtype and number of dimensions. */
+static inline int is_such_an_array(PyObject *v, const ArrayFacts *f) {
     if (Py_TYPE(v) != f->type) return 0;
     PyArrayObject *a = (PyArrayObject *)v;
     if (PyArray_NDIM(a) != f->ndim) return 0;
-    if ((PyObject *)PyArray_DESCR(a) != f->dtype &&
-        !PyArray_EquivTypes(PyArray_DESCR(a), (PyArray_Descr *)f->dtype))
-        return 0;
+    return (PyObject *)PyArray_DESCR(a) == f->dtype ||
+        PyArray_EquivTypes(PyArray_DESCR(a), (PyArray_Descr *)f->dtype);
+}
+
+int flb_ndarray_fits(PyObject *v, const ArrayFacts *f) {
+    if (!is_such_an_array(v, f)) return 0;
+    PyArrayObject *a = (PyArrayObject *)v;
     if (((PyArray_FLAGS(a) & NPY_ARRAY_WRITEABLE) != 0) != f->requires_grad) return 0;
     int strided = 1;
     for (int i = 0; i < f->ndim; i++) {
@@ -143,6 +148,14 @@ int flb_ndarray_fits(PyObject *v, const ArrayFacts *f) {
         strided &= f->dims[f->ndim + i] == ANY || PyArray_STRIDE(a, i) == f->dims[f->ndim + i];
     }
     return strided || PyArray_SIZE(a) == 0; /* nobody steps through an empty one */
+}
+
+int flb_ndarray_fits_few(PyObject *v, const ArrayFacts *f) {
+    if (!is_such_an_array(v, f)) return 0;
+    PyArrayObject *a = (PyArrayObject *)v;
+    for (int i = 0; i < f->ndim; i++)
+        if (PyArray_DIM(a, i) < f->dims[i]) return 0;
+    return !f->keys || PyArray_SIZE(a) <= (npy_intp)f->keys;
 }
 
 static int extent(PyObject *v, char **lo, char **hi) {

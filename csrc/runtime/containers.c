@@ -1,4 +1,4 @@
-/* Lists, deques, dicts and sets of numbers that native loops change (loops/containers.py). Items are words of
+/* Lists, deques, dicts and sets of numbers that native loops change (loops/containers/). Items are words of
  * 8 bytes; a kernel's containers are chained, and given back when it ends. */
 #define NO_IMPORT_ARRAY
 #include "runtime/graph.h"

@@ -228,13 +228,18 @@ PyObject *flb_emit_configure(PyObject *self, PyObject *args);
 PyObject *flb_emit_start(PyObject *self, PyObject *text);
 PyObject *flb_emit_finish(PyObject *self, PyObject *job);
 PyObject *flb_emit_load(PyObject *self, PyObject *unused);
+PyObject *flb_turn_blocks(PyObject *self, PyObject *unused);
 PyObject *flb_emit_drain(PyObject *self, PyObject *unused);
 PyObject *flb_emit_forked(PyObject *self, PyObject *unused);
 void flb_gemv(int f64, int by_dots, int64_t out, int64_t k, const void *matrix, int64_t ld, const void *x,
               int64_t incx, void *y, int64_t incy); /* gemv.c */
 void flb_strided_product(int64_t f64, int64_t m, int64_t n, int64_t k, const char *a, int64_t ar, int64_t ac,
                          const char *b, int64_t br, int64_t bc, char *c);
-GemmFn flb_blas_gemm(int f64); /* NULL before use_blas */
+void flb_turn_product(int64_t *words, int64_t site, int64_t left, const char *a_base, const int64_t *a_sizes,
+                      int64_t a_ndim, const char *b_base, const int64_t *b_sizes, int64_t b_ndim, int64_t f64,
+                      int64_t m, int64_t n, int64_t k, const char *a, int64_t ar, int64_t ac, const char *b,
+                      int64_t br, int64_t bc, char *c); /* turn_products.c */
+GemmFn flb_blas_gemm(int f64);                          /* NULL before use_blas */
 void flb_run_rows(const Rows *r, const Place *places, const Frame *f, int64_t *status);
 int flb_run_planes(const Step *s, const Place *places, const Frame *f, const View *views,
                    const int64_t *numbers, int64_t *status); /* -1: no memory */

@@ -1,6 +1,6 @@
-/* Lists of scalar operations, as loops/listing.py records them: hyper-dual numbers are carried through them,
- * forwards, and cotangents of such numbers, backwards. What an operation does with the parts of its operands
- * is a straight program of scalar operations (loops/hyperdual.py). */
+/* Lists of scalar operations, as loops/gradients/listing.py records them: hyper-dual numbers are carried
+ * through them, forwards, and cotangents of such numbers, backwards. What an operation does with the parts of
+ * its operands is a straight program of scalar operations (loops/gradients/hyperdual.py). */
 #define NO_IMPORT_ARRAY
 #include "runtime/graph.h"
 #include <math.h>

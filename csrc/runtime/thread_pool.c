@@ -4,7 +4,10 @@
  * are safe. All state of a region is in one word: generation, an open bit, and the number of workers inside.
  * A worker joins by adding one while the bit is set; the caller takes its share of the pieces, clears the bit
  * and waits for the count to fall to zero. A worker that wakes late finds the region closed and never delays
- * anybody. After a fork the child starts with no workers and makes its own. */
+ * anybody. After a fork the child starts with no workers and makes its own.
+ *
+ * Where a region has few pieces, each thread begins with a share of its own, which is the same one in a later
+ * region of this size: what it has written lies in its cache. It goes on with those that others have left. */
 #define _GNU_SOURCE
 #include "runtime/floating.h"
 #include "runtime/runtime.h"
@@ -31,8 +34,12 @@ static pthread_once_t at_fork = PTHREAD_ONCE_INIT;
 
 static FlbRangeFn job_fn;
 static void *job_context;
-static int64_t job_total, job_piece;
-static _Atomic int64_t job_next;
+static int64_t job_piece;
+static int job_shares;
+static struct {
+    _Alignas(64) _Atomic int64_t next; /* a cache line each */
+    int64_t end;
+} shares[MAX_THREADS];
 static _Atomic unsigned
     job_flags; /* of floating-point arithmetic, raised by workers: the caller's in the end */
 
@@ -44,12 +51,37 @@ static inline void relax(void) {
 #endif
 }
 
-static void take_pieces(void) {
-    for (;;) {
-        int64_t begin = atomic_fetch_add_explicit(&job_next, job_piece, memory_order_relaxed);
-        if (begin >= job_total) return;
-        int64_t end = begin + job_piece;
-        job_fn(job_context, begin, end < job_total ? end : job_total);
+/* The pieces that are left, those of share ``own`` first. */
+static void take_pieces(int own) {
+    for (int k = 0; k < job_shares; k++) {
+        int share = own + k < job_shares ? own + k : own + k - job_shares;
+        int64_t stop = shares[share].end;
+        for (;;) {
+            int64_t begin = atomic_fetch_add_explicit(&shares[share].next, job_piece, memory_order_relaxed);
+            if (begin >= stop) break;
+            int64_t end = begin + job_piece;
+            job_fn(job_context, begin, end < stop ? end : stop);
+        }
+    }
+}
+
+/* Cut a region into pieces of at least the grain. Where there are many, all threads take them from one queue,
+ * so that a late or slow worker, and pieces that take longer than others, cost little. Few of them make equal
+ * shares, one a thread: in a queue one thread would take more than the others. */
+static void cut(int64_t total, int64_t grain, int threads) {
+    int64_t most = total / grain, share = total; /* most: at least 2 */
+    if (most < 2 * threads) {
+        job_shares = most < threads ? (int)most : threads;
+        job_piece = share = (total + job_shares - 1) / job_shares;
+    } else {
+        int64_t piece = (total + 4 * threads - 1) / (4 * threads);
+        job_shares = 1;
+        job_piece = piece < grain ? grain : piece;
+    }
+    for (int k = 0; k < job_shares; k++) {
+        int64_t begin = k * share < total ? k * share : total;
+        atomic_store_explicit(&shares[k].next, begin, memory_order_relaxed);
+        shares[k].end = total - begin < share ? total : begin + share;
     }
 }
 
@@ -81,7 +113,7 @@ static void *worker(void *arg) {
             continue;
         }
         flb_floating_clear();
-        take_pieces();
+        take_pieces(index + 1 < job_shares ? index + 1 : 0);
         unsigned flags = flb_floating_flags();
         if (flags) atomic_fetch_or_explicit(&job_flags, flags, memory_order_relaxed);
         atomic_fetch_sub_explicit(&word, 1, memory_order_release);
@@ -148,11 +180,8 @@ void flb_parallel(FlbRangeFn fn, void *context, int64_t total, int64_t grain) {
         return;
     }
     if (started < threads - 1) start_workers(threads - 1);
-    /* A few pieces a thread, so that a late or slow worker costs little; never below the grain. */
-    int64_t piece = (total + 4 * threads - 1) / (4 * threads);
-    job_piece = piece < grain ? grain : piece;
-    job_fn = fn, job_context = context, job_total = total;
-    atomic_store(&job_next, 0);
+    cut(total, grain, threads);
+    job_fn = fn, job_context = context;
     atomic_store_explicit(&job_flags, 0, memory_order_relaxed);
     uint64_t generation = GENERATION(atomic_load(&word)) + 1;
     atomic_store(&word, (generation & (((uint64_t)1 << 47) - 1)) << 17 | OPEN);
@@ -161,7 +190,7 @@ void flb_parallel(FlbRangeFn fn, void *context, int64_t total, int64_t grain) {
         pthread_cond_broadcast(&wake);
         pthread_mutex_unlock(&sleep_lock);
     }
-    take_pieces();
+    take_pieces(0);
     atomic_fetch_and(&word, ~OPEN);
     for (int spin = 0; atomic_load_explicit(&word, memory_order_acquire) & COUNT; spin++) {
         if (spin < 20000) relax();
