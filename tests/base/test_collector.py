@@ -1,6 +1,8 @@
 """Automatic collections are put off while something is captured, and only then."""
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -124,3 +126,32 @@ def test_what_was_made_is_old_at_the_end_and_garbage_is_found(frozen, monkeypatc
         assert gone == [1] and len(kept) == 20_000
     finally:
         gc.unfreeze()
+
+
+COLLECTIONS_IN_ERRSTATE = """
+import contextvars, gc
+import numpy as np
+from flambeau.base.quiet import errstate
+variables = [contextvars.ContextVar(str(i)) for i in range(64)]
+for v in variables: v.set(1)
+def computes(phase, info):
+    if phase == "start":
+        for v in variables[:8]: v.set(object())
+        with np.errstate(all="ignore"): np.float64(1) / np.float64(0)
+gc.callbacks.append(computes)
+gc.set_threshold(1, 1, 1)
+before = np.geterr()
+for _ in range(5000):
+    with errstate(over="ignore", divide="raise"):
+        assert np.geterr()["divide"] == "raise" and gc.isenabled()
+assert np.geterr() == before
+try:
+    with errstate(all="ignore"): raise ValueError("left")
+except ValueError: pass
+assert np.geterr() == before and gc.isenabled()
+"""
+
+
+def test_collections_that_compute_around_errstate():
+    """They end the process with NumPy's own until CPython 3.12."""
+    subprocess.run([sys.executable, "-c", COLLECTIONS_IN_ERRSTATE], check=True, timeout=120)

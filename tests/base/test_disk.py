@@ -52,6 +52,20 @@ def test_damage_and_another_name_are_noticed(folder, caplog):
     assert disk.read_entry(NAME) is None and "damaged" in caplog.text
 
 
+def test_a_file_of_holes_is_damaged(folder, caplog):
+    disk.write_entry(NAME, b"content")
+    os.truncate(folder / "entries" / NAME, 1 << 40)
+    assert disk.read_entry(NAME) is None and "damaged" in caplog.text
+
+
+def test_what_would_not_be_read_is_not_kept(folder, monkeypatch):
+    monkeypatch.setattr(disk, "_MOST", 40)
+    disk.write_entry(NAME, b"12345678")
+    assert disk.read_entry(NAME) == b"12345678"
+    disk.write_entry(os.path.join("ab", "kcd"), b"123456789")
+    assert os.listdir(folder / "entries" / "ab") == ["kab"]
+
+
 def test_a_failed_write_leaves_nothing(folder, monkeypatch):
     def full(*args, **kw):
         raise OSError(28, "No space left on device")

@@ -2,8 +2,10 @@
 
 import random
 
+import numpy as np
 import pytest
 
+import flambeau
 from flambeau.base.expr import (
     INF,
     Symbol,
@@ -145,3 +147,10 @@ def test_random_expressions(seed):
             assert eval(repr(e), names) == want and eval(emit(e, Text), names) == want
             for least in (-3, 0, 2):
                 assert not at_least(e, least) or want >= least
+
+
+@pytest.mark.parametrize("size", [2**63, 2**126, -(2**63) - 1, np.uint64(2**63)])
+def test_a_size_has_64_bits(size):
+    with pytest.raises(ValueError, match="Overflow"):
+        flambeau.Size([1, size])
+    assert flambeau.Size([2**63 - 1, -(2**63)])[0] == 2**63 - 1

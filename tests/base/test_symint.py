@@ -4,16 +4,9 @@ import operator
 
 import pytest
 
-from flambeau.base.shape_env import (
-    ConstraintViolationError,
-    GuardOnDataDependentSymNode,
-    ShapeEnv,
-    check,
-    guard_or_false,
-    guard_or_true,
-    guard_size_oblivious,
-    statically_known_true,
-)
+from flambeau.base.shape_checks import check
+from flambeau.base.shape_env import ConstraintViolationError, GuardOnDataDependentSymNode, ShapeEnv
+from flambeau.base.symbolic_queries import guard_or_false, guard_or_true, guard_size_oblivious, statically_known_true
 from flambeau.base.symint import SymInt, sym_ite, sym_max, sym_min, sym_not, sym_sum
 
 BINARY = ["add", "sub", "mul", "floordiv", "mod", "truediv", "lt", "le", "gt", "ge", "eq", "ne"]

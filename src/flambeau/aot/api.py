@@ -27,6 +27,7 @@ from ..fx.graph_facts import GraphFacts
 from ..proxy import current_proxy_mode
 from . import cache, gradient_notes
 from .compiled_function import Plan, Ways
+from .lookups import products_of_lookups
 from .partitioners import default_partition, min_cut_rematerialization_partition
 from .runtime import consuming_callable, plain_callable, wrap
 from .tracing import RunsAsItIs, trace
@@ -171,6 +172,8 @@ def _trace_and_cut(
         if "modified by an inplace operation" not in str(error) or not _meta_of(captured).get("arrays"):
             raise
         traced = trace(fn, everything, joint=joint, decompositions=compilers.decompositions, snapshots=True)
+    if compilers.partition is min_cut_rematerialization_partition and products_of_lookups(traced.gm.graph):
+        traced.gm.recompile()
     graphs, ways = [traced.gm], None
     if traced.joint:
         _log(_JOINT, "joint graph", GraphPart(lambda: traced.gm))
@@ -350,12 +353,14 @@ def aot_module_simplified(
         # What function modes do is in the captured graph already.
         with modes.disabled("function"):
             out = run_with(mod, dict(zip(names, everything[:n])), everything[n:])
-        leaves, spec = pytree.tree_flatten(out)
+        simple = _is_flat(out)
+        # What a captured graph returns are tensors and numbers. optree is long to import beside a small compilation.
+        leaves, spec = (list(out), None) if told and simple else pytree.tree_flatten(out)
         wrapper = next((type(x) for x in leaves if _is_wrapper(x)), None)
         # A function in the graph made it: the class would hold the tensors of this trace.
         if wrapper is not None:
             raise RunsAsItIs(f"a function in the graph makes a {wrapper.__name__}, which the graph returns")
-        structure[:] = [spec, _is_flat(out)]
+        structure[:] = [spec, simple]
         return leaves
 
     def of_unique(*a):
@@ -452,7 +457,8 @@ class _WithTensors(Interpreter):
     def call_module(self, target, args, kwargs):
         prefix = target + "."
         inner = {k[len(prefix) :]: v for k, v in self.tensors.items() if k.startswith(prefix)}
-        with swapped(self.fetch_attr(target), inner) as sub:
+        sub = self.fetch_attr(target)
+        with swapped(sub, inner):
             return sub(*args, **kwargs)
 
 
@@ -464,32 +470,15 @@ def run_with(mod: Any, tensors: dict[str, Any], args) -> Any:
         return mod(*args)
 
 
-class swapped:
-    """While entered, the module holds ``tensors`` under the given names. Other threads see them too."""
-
-    def __init__(self, mod: Any, tensors: dict[str, Any]):
-        self.mod, self.tensors = mod, tensors
-        self.undo: list[Callable] = []
-
-    def __enter__(self):
-        for name, t in self.tensors.items():
-            path, _, last = name.rpartition(".")
-            owner = _attribute(self.mod, path) if path else self.mod
-            for table in ("_parameters", "_buffers"):
-                held = getattr(owner, table, {})
-                if last in held:
-                    self.undo.append(functools.partial(held.__setitem__, last, held[last]))
-                    held[last] = t
-                    break
-            else:
-                self.undo.append(functools.partial(setattr, owner, last, getattr(owner, last)))
-                setattr(owner, last, t)
-        return self.mod
-
-    def __exit__(self, *exc):
-        for undo in reversed(self.undo):
-            undo()
-        return False
+def swapped(mod: Any, tensors: dict[str, Any]) -> Any:
+    """A block in which the module holds ``tensors`` under the given names. Other threads see them too."""
+    rows = []
+    for name, t in tensors.items():
+        path, _, last = name.rpartition(".")
+        owner = _attribute(mod, path) if path else mod
+        tables = (getattr(owner, table, {}) for table in ("_parameters", "_buffers"))
+        rows.append((next((held for held in tables if last in held), vars(owner)), last, t))
+    return _C.Replaced(rows)
 
 
 def aot_module(mod: Any, *args, **kwargs) -> Callable:

@@ -22,9 +22,10 @@ from ..base import disk, process_state
 from ..base import relations as R
 from ..base.records import astuple
 from ..base.relations import FloatSymbol
-from ..base.shape_env import Guard, UserLine
+from ..base.shape_env import Guard
 from ..base.sources import fingerprint
 from ..base.symint import NUMBERS
+from ..base.user_line import UserLine
 from ..core.bindings import Binder
 from ..core.operator import OpOverload, redefined
 from ..fake import FakeTensorMode

@@ -16,7 +16,7 @@ from ..autograd.function import refusing
 from ..autograd.node import Node, Saved, set_history
 from ..base.memory_format import MemoryFormat, suggested_format
 from ..base.records import slotted
-from ..base.shape_env import about_layout
+from ..base.shape_checks import about_layout
 from ..base.symint import is_symbolic
 from ..core.dispatch import wrapped
 from ..core.operator import namespace
@@ -216,15 +216,17 @@ def _source(node, inputs, outputs) -> SavedFrom:
     return SavedFrom(None)
 
 
-def tangents_of_gradients(bw: GraphModule, num_tangents: int) -> list[set[int]]:
-    """For each gradient that the backward graph returns, the tangents it is computed from."""
+def tangents_of_gradients(bw: GraphModule, num_tangents: int, filled: list[set[int]]) -> list[set[int]]:
+    """For each gradient that the backward graph returns, the tangents it is computed from, and those of ``filled``: eager code would give it, too,
+    if only these came."""
     inputs = [n for n in bw.graph.nodes if n.op == "placeholder"]
     first = len(inputs) - num_tangents
     reach = {n: {i - first} if i >= first else set() for i, n in enumerate(inputs)}
     for n in bw.graph.nodes:
         if n.op != "placeholder":
             reach[n] = set().union(*(reach[a] for a in n.all_input_nodes))
-    return [reach[n] if isinstance(n, fx.Node) else set() for n in bw.graph.output_node().args[0]]
+    found = [reach[n] if isinstance(n, fx.Node) else set() for n in bw.graph.output_node().args[0]]
+    return [own | more for own, more in zip(found, filled)] if filled else found
 
 
 def tangents_together(joint: fx.Graph, num_tangents: int) -> list[frozenset[int]]:
@@ -254,7 +256,7 @@ class Ways:
     def of(cls, traced: Traced, fw: GraphModule, bw: GraphModule) -> Ways:
         n = len(traced.tangent_of)
         together = tangents_together(traced.graph_module().graph, n) if n > 1 else []
-        return cls(saved_sources(fw, traced.num_forward), tangents_of_gradients(bw, n), together)
+        return cls(saved_sources(fw, traced.num_forward), tangents_of_gradients(bw, n, traced.filled), together)
 
     def rows(self) -> tuple:
         """Plain values, for a file."""

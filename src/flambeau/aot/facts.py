@@ -136,6 +136,8 @@ class Traced:
     once_differentiable: bool = False
     # What the tape keeps of the caller's tensors: for each of ``tangent_of``.
     kept: list[Kept] = made_by(list)
+    # For each input the tangents any of which alone gives it a gradient, whatever that is computed from: a Function fills in those that are missing.
+    filled: list[set[int]] = made_by(list)
     # The gradients alone as a second derivative sees them, where that isn't what ``gm`` computes, or how the tape ended: see ``aot/detached.py``.
     gradient: GraphModule | OffTape | None = None
     # Make ``gm`` and ``gradient`` where they were left on disk.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from ..base.shape_env import sizes_of
+from ..base.symbolic_queries import sizes_of
 from ..base.symint import NUMBERS
 from ..fx import Graph, Node
 from ..fx.targets import is_view, kind_of, override_of, tags_of

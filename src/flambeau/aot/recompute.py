@@ -8,10 +8,13 @@ probabilities is ever written. Where both are computed again (``wide``, see wide
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .. import _C
 from ..autograd import no_grad
 from ..base.symint import NUMBERS
 from ..core import modes
+from ..core.layouts import strides_of
 from ..core.modes import TorchDispatchMode
 from ..fx import Graph, Node
 from ..fx.node import map_arg
@@ -19,24 +22,23 @@ from ..fx.targets import override_of
 from ..proxy.sizes import SizeNodes
 from .costs import is_fusible, is_view
 
-__all__ = ["open_for_backward", "open_parts"]
+__all__ = ["Recorder", "open_for_backward", "open_parts"]
 
 
-class _Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):
     """Writes the operators called on fake tensors into a graph."""
 
     sees_parts = True
 
-    def __init__(self, graph: Graph, like: Node):
+    def __init__(self, graph: Graph, like: Node, inputs: Iterable[Node] | None = None):
         super().__init__()
         self.graph, self.like = graph, like
         self.nodes: dict[int, Node] = {}
         self.values: list = []  # keeps what ``nodes`` names by id
         self.sizes = SizeNodes(graph)
         # A size may be that of an input which the operator isn't given.
-        for n in graph.nodes:
-            if n.op == "placeholder":
-                self._bind(n.meta["val"], n)
+        for n in symbolic_inputs(graph) if inputs is None else inputs:
+            self._bind(n.meta["val"], n)
 
     def know(self, value, node: Node):
         self.nodes[id(value)] = node
@@ -68,9 +70,20 @@ class _Recorder(TorchDispatchMode):
         return of(tuple(args)), {k: of(v) for k, v in kwargs.items()}
 
 
+def symbolic_inputs(graph: Graph) -> list[Node]:
+    """The inputs that are numbers, or tensors with a size or step that the call tells."""
+
+    def varies(val) -> bool:
+        numbers = (*val.shape, *strides_of(val)) if isinstance(val, _C.TensorBase) else (val,)
+        return any(isinstance(n, NUMBERS) for n in numbers)
+
+    return [n for n in graph.nodes if n.op == "placeholder" and varies(n.meta["val"])]
+
+
 def open_for_backward(graph: Graph, backward: dict[Node, None], outputs: list, wide: set[Node]) -> bool:
     """Open such operators of a joint graph. ``backward``: its nodes that depend on tangents; ``outputs``: the forward's. Whether there were any."""
     changed = False
+    symbolic = symbolic_inputs(graph)
     for n in list(graph.nodes):
         again = _rule(n)
         late = [u for u in n.users if u in backward]
@@ -80,7 +93,12 @@ def open_for_backward(graph: Graph, backward: dict[Node, None], outputs: list, w
         if n not in wide and not (_made_by_kernel(n.args[0]) and all(map(is_fusible, early))):
             continue
         args = map_arg(n.args, lambda a: a.meta["val"])
-        with graph.inserting_before(n), modes.disabled("dispatch"), args[0].fake_mode, _Recorder(graph, n) as record:
+        with (
+            graph.inserting_before(n),
+            modes.disabled("dispatch"),
+            args[0].fake_mode,
+            Recorder(graph, n, symbolic) as record,
+        ):
             record.know(args[0], n.args[0])
             with no_grad():
                 found = again(*n.target.full(*args, **n.kwargs))
@@ -101,11 +119,12 @@ def open_parts(graph: Graph) -> None:
     """Put its parts in the place of each operator with several results whose override ``"parts"``, called with the operator's arguments, says
     so: then a part may be saved, and what loops make of it (a normalised tensor) again."""
     decomposed = [n for n in graph.nodes if n.op == "call_function" and _opens(n)]
+    symbolic = symbolic_inputs(graph)
     for n in decomposed:
         inputs = {id(v): (v, i) for i in n._inputs for v in [i.meta["val"]]}
         args, kwargs = (map_arg(a, lambda i: i.meta["val"]) for a in (n.args, n.kwargs))
         mode = args[0].fake_mode
-        with graph.inserting_before(n), modes.disabled("dispatch"), mode, _Recorder(graph, n) as record:
+        with graph.inserting_before(n), modes.disabled("dispatch"), mode, Recorder(graph, n, symbolic) as record:
             for value, node in inputs.values():
                 record.know(value, node)
             with no_grad():

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from .. import autograd as _autograd
 from ..autograd.function import Function
 from ..base.dtypes import bool_, int64
-from ..base.shape_env import ShapeEnv, data_dependent_size, shape_rules
+from ..base.shape_checks import data_dependent_size, shape_rules
+from ..base.shape_env import ShapeEnv
 from ..core import modes
 from ..core.higher_order import HigherOrderOperator
 from ..core.operator import namespace

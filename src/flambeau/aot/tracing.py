@@ -13,21 +13,24 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from .. import _C, functionalize
+from .. import _C
 from .. import autograd as _autograd
-from ..autograd.function import tells_missing
+from ..autograd.function import FunctionCtx, fills_missing, tells_missing
 from ..autograd.graph import saved_as_they_were
 from ..autograd.node import set_history
 from ..base.memory_format import format_strides, suggested_format
 from ..base.records import replace
 from ..base.relations import symbols
-from ..base.shape_env import about_layout
+from ..base.shape_checks import about_layout
 from ..base.symint import NUMBERS
 from ..core import modes
 from ..core.higher_order import HigherOrderOperator
 from ..core.operator import namespace
 from ..fake import FakeTensor, FakeTensorMode
 from ..fake.meta import meta_of
+from ..functionalize import FunctionalValue, Memory
+from ..functionalize import call as call_functional
+from ..functionalize import call_higher_order as call_functional_higher_order
 from ..fx import Graph, GraphModule, Interpreter, Node, map_arg
 from ..fx.targets import base_of, is_view
 from ..fx.traceback import has_preserved_node_meta, preserve_node_meta
@@ -243,9 +246,12 @@ def _made_again(kind: type[View], index: int, chain: tuple, view, base) -> View:
 
 
 def _own_history(o, base) -> bool:
-    """Whether ``o``, in the memory of ``base``, carries a gradient that isn't the base's."""
+    """Whether ``o``, in the memory of ``base``, carries a gradient that views of the base don't: another's, or one that a Function between them
+    makes of it."""
+    if not o.requires_grad:
+        return False
     root = lambda t: t if t._base is None else t._base  # noqa: E731
-    return o.requires_grad and root(o) is not root(base)
+    return root(o) is not root(base) or any(isinstance(n, FunctionCtx) for n in _steps([o.grad_fn], base.grad_fn))
 
 
 def _view_of_input(mode, o, given) -> InputView | None:
@@ -314,6 +320,7 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
     if ends and wanted:
         if len(ends) > 1 and any(map(tells_missing, _steps([forward[k].grad_fn for k in ends]))):
             raise RunsAsItIs("a Function is told which gradients are missing, and compiled code fills them in")
+        traced.filled = _filled([forward[k].grad_fn for k in ends], fakes)
         traced.kept = kept_by([forward[k] for k in ends], given, forward)
         before = len(mode.graph.nodes)
         mode.tape.in_backward = True
@@ -331,9 +338,22 @@ def _gradients(mode, traced: Traced, given, fakes, forward) -> list[Node | None]
     return grads
 
 
-def _steps(todo: list):
-    """The nodes of a tape, from these on."""
-    seen = set()
+def _filled(ends: list, fakes: list) -> list[set[int]]:
+    """For each input the ends from which its gradient comes through a Function that fills in missing gradients."""
+    place = {id(t): i for i, t in enumerate(fakes)}
+    found: list[set[int]] = [set() for _ in fakes]
+    for k, end in enumerate(ends if len(ends) > 1 else ()):
+        functions = filter(fills_missing, _steps([end]))
+        for n in _steps([f for node in functions for f, _ in node.next_functions]):
+            i = place.get(id(getattr(n, "variable", None)))
+            if i is not None:
+                found[i].add(k)
+    return found
+
+
+def _steps(todo: list, end=None):
+    """The nodes of a tape, from these on; neither ``end`` nor what is reached through it alone."""
+    seen = {id(end)}
     while todo:
         n = todo.pop()
         if n is not None and id(n) not in seen:
@@ -479,21 +499,21 @@ class _Functional(Interpreter):
 
     def call_function(self, target, args, kwargs):
         if isinstance(target, HigherOrderOperator):
-            return functionalize.call_higher_order(target, args, kwargs)
+            return call_functional_higher_order(target, args, kwargs)
         if target is ASSERT_SCALAR and isinstance(args[0], NUMBERS):
             self.mode.insert_check(*args)  # of numbers that this run has made anew
             return None
         if hasattr(target, "_schema"):
-            return functionalize.call(target, args, kwargs)
+            return call_functional(target, args, kwargs)
         if target is operator.getitem:
             return args[0][args[1]]
-        if not any(isinstance(a, functionalize.FunctionalValue) for a in (*args, *kwargs.values())):
+        if not any(isinstance(a, FunctionalValue) for a in (*args, *kwargs.values())):
             return target(*args, **kwargs)  # arithmetic on sizes
         raise RuntimeError(f"functionalization met the call of {target}, which is not an operator")
 
     def fetch_attr(self, target):
         found = super().fetch_attr(target)
-        return functionalize.FunctionalValue(functionalize.Memory(found)) if isinstance(found, _C.TensorBase) else found
+        return FunctionalValue(Memory(found)) if isinstance(found, _C.TensorBase) else found
 
     def run_node(self, n):
         self.mode.stack = n.meta.get("stack")
@@ -512,7 +532,7 @@ def _refuse_write(t):
 
 
 def _is_functional(o) -> bool:
-    return isinstance(o, functionalize.FunctionalValue)
+    return isinstance(o, FunctionalValue)
 
 
 def _functional(raw: ProxyTorchDispatchMode, graph: Graph, whole: bool):
@@ -526,11 +546,7 @@ def _functional(raw: ProxyTorchDispatchMode, graph: Graph, whole: bool):
             if isinstance(value, _C.TensorBase):
                 value = raw.snapshot(value)
             mode.placeholder(n.target, value)
-            inputs.append(
-                functionalize.FunctionalValue(functionalize.Memory(value))
-                if isinstance(value, _C.TensorBase)
-                else value
-            )
+            inputs.append(FunctionalValue(Memory(value)) if isinstance(value, _C.TensorBase) else value)
     run = _Functional(GraphModule(raw.constants, graph), garbage_collect_values=False)
     run.mode = mode
     # Whatever is recorded of grad mode begins as it was.
@@ -549,7 +565,7 @@ def _functional(raw: ProxyTorchDispatchMode, graph: Graph, whole: bool):
 
         nodes = [mode.argument(last(n, o)) for n, o in zip(wanted, out, strict=True)]
     for n, value in run.env.items():
-        if n.op == "get_attr" and isinstance(value, functionalize.FunctionalValue) and value.memory.version:
+        if n.op == "get_attr" and isinstance(value, FunctionalValue) and value.memory.version:
             _refuse_write(value.tensor)
     mode.graph.output(tuple(nodes))
     return mode.graph, mode.constants

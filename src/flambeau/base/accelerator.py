@@ -13,6 +13,7 @@ import os
 import warnings
 
 from .errors import OutOfMemoryError
+from .foreign import address_of
 from .logs import artifact
 
 __all__ = ["count", "current_index", "driver", "has_products", "needed"]
@@ -74,7 +75,7 @@ def _product_addresses(names: list[str]) -> list[int]:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
         library = ctypes.CDLL(load_nvidia_dynamic_lib("cublasLt").abs_path)
-        return [ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in names]
+        return [address_of(getattr(library, name)) for name in names]
     except Exception as e:  # ImportError, and cuda-pathfinder's own by version; a library of an older form
         _HINTS(
             "products don't go through cuBLASLt, which pip install 'flambeau[cuda]' brings: %s: %s",

@@ -20,6 +20,7 @@ from .. import _runtime
 from . import kernels
 from .dtypes import bfloat16
 from .expr import at_least
+from .foreign import address_of
 from .kernels import Conv, Way, element
 from .memory_format import is_last
 from .sizes import sizes
@@ -310,7 +311,7 @@ def function(name: str, lapack: bool = False) -> int:
     found = _library()
     if found is not None:
         library, form = found
-        return ctypes.cast(getattr(library, form.format(name)), ctypes.c_void_p).value
+        return address_of(getattr(library, form.format(name)))
     pointers = importlib.import_module(f"scipy.linalg.cython_{'lapack' if lapack else 'blas'}")
     capsule = pointers.__pyx_capi__[name]
     ctypes.pythonapi.PyCapsule_GetName.restype = ctypes.c_char_p
@@ -330,11 +331,11 @@ def share_threads() -> None:
         for suffix in ("64_", ""):
             fs = [getattr(found[0], f"scipy_openblas_{verb}_num_threads{suffix}", None) for verb in ("get", "set")]
             if None not in fs:
-                threads = [ctypes.cast(f, ctypes.c_void_p).value for f in fs]
+                threads = [address_of(f) for f in fs]
                 break
     mkl = _mkl()
     if mkl is not None:
-        gemm = [ctypes.cast(getattr(mkl, name), ctypes.c_void_p).value for name in ("sgemm_", "dgemm_")]
+        gemm = [address_of(getattr(mkl, name)) for name in ("sgemm_", "dgemm_")]
     else:
         gemm = list(map(function, ("sgemm", "dgemm")))
     _runtime.use_blas(*gemm, *threads)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import operator
+import re
 import threading
 
 from .. import _C
@@ -10,6 +12,20 @@ from . import accelerator
 from .public import public_in
 
 _KINDS = ("cpu", "cuda", "xpu", "mps", "meta")
+_NUMBER = re.compile("0|[1-9][0-9]*")
+_LARGEST = 2**31 - 1
+
+
+def _checked_index(index) -> int:
+    """TypeError for a device's number that is none, RuntimeError for one that no device has."""
+    if isinstance(index, bool) or not hasattr(index, "__index__"):
+        raise TypeError(f"device(): argument 'index' (position 2) must be int, not {type(index).__name__}")
+    index = operator.index(index)
+    if index < 0:
+        raise RuntimeError("Device index must not be negative")
+    if index > _LARGEST:
+        raise RuntimeError(f"Device index is too large: {index}")
+    return index
 
 
 @public_in("", "device")
@@ -27,20 +43,30 @@ class Device(_C.DeviceBase):
         elif isinstance(type, int) and not isinstance(type, bool):
             if not -(1 << 63) <= type < 1 << 63:
                 raise ValueError("Overflow when unpacking long long")
+            if type < 0:
+                raise RuntimeError("Device index must not be negative")
             if accelerator.driver() is None:
                 raise RuntimeError("Cannot access accelerator device when none is available.")
             type, index = "cuda", type
         elif isinstance(type, str) and ":" in type:
             kind, _, number = type.partition(":")
-            if index is not None or not number.isdigit():
+            if index is not None:
+                raise RuntimeError(
+                    f"type (string) must not include an index because index was passed explicitly: {type}"
+                )
+            if not _NUMBER.fullmatch(number):
                 raise RuntimeError(f"Invalid device string: '{type}'")
+            if int(number) > _LARGEST:
+                raise RuntimeError(f"Could not parse device index '{number}' in device string '{type}'")
             type, index = kind, int(number)
+        elif type == "":
+            raise RuntimeError("Device string must not be empty")
         if not isinstance(type, str):
             raise TypeError(f"device() expected a string or a device, got {type.__class__.__name__}")
         if type not in _KINDS:
             raise RuntimeError(f"Expected one of {', '.join(_KINDS)} device type at start of device string: {type}")
-        if index is not None and index < 0:
-            raise RuntimeError("Device index must not be negative")
+        if index is not None:
+            index = _checked_index(index)
         object.__setattr__(self, "type", type)
         object.__setattr__(self, "index", index)
 

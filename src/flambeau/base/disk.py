@@ -13,11 +13,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import importlib
 import logging
 import os
-import secrets
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 
@@ -50,7 +49,9 @@ def _home(path: str) -> str:
     expanded = os.path.expanduser(path)
     if not expanded.startswith("~"):
         return expanded
-    return os.path.join(tempfile.gettempdir(), f"flambeau-{os.geteuid()}", expanded.partition(os.sep)[2])
+    # Imported where there is no home: it brings archives and random numbers.
+    temporary = importlib.import_module("tempfile").gettempdir()
+    return os.path.join(temporary, f"flambeau-{os.geteuid()}", expanded.partition(os.sep)[2])
 
 
 def root() -> str:
@@ -127,6 +128,10 @@ def _digest(name: str, body: bytes) -> bytes:
     return hashlib.sha256(os.path.basename(name).encode() + b"\0" + body).digest()
 
 
+_MOST = 1 << 30
+"""Bytes of an entry: the largest, compiled graphs with their constants, have some MiB."""
+
+
 def read_entry(name: str) -> bytes | None:
     """Content of the entry ``name`` (a path below the cache's folder); None when it is absent, damaged or not ours. Damage is logged."""
     *parts, last = _parts(name)
@@ -138,7 +143,8 @@ def read_entry(name: str) -> bytes | None:
                 found = os.fstat(handle)
                 if not stat.S_ISREG(found.st_mode) or not _mine(found):
                     raise _refuse(os.path.join(root(), _ENTRIES, name))
-                data = f.read()
+                # A file that was made longer than its disk (its end are holes) isn't read into memory.
+                data = f.read() if found.st_size <= _MOST else b""
                 if time.time() - found.st_mtime > _DAY:
                     os.utime(handle)  # it is in use: see sweep()
     except OSError:
@@ -152,7 +158,7 @@ def read_entry(name: str) -> bytes | None:
 
 def _put(folder: int, last: str, make) -> None:
     """``make(name)`` beside the place of ``last`` and a rename. Nothing is left behind when that fails."""
-    beside = f"tmp{secrets.token_hex(8)}"
+    beside = f"tmp{os.urandom(8).hex()}"
     try:
         make(beside)
         os.replace(beside, last, src_dir_fd=folder, dst_dir_fd=folder)
@@ -176,8 +182,11 @@ def _tell_unwritable(error: OSError) -> None:
 
 
 def write_entry(name: str, body: bytes) -> None:
-    """Keep an entry. Nothing is left behind when that fails."""
+    """Keep an entry. Nothing is left behind when that fails; one that is too large isn't kept."""
     *parts, last = _parts(name)
+    if len(body) + 32 > _MOST:
+        log.info("the cache entry %s of %d bytes is too large to keep", name, len(body))
+        return
 
     def make(beside):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

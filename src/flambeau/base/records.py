@@ -11,9 +11,10 @@ first call of a compiled function some hundred and twenty more.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from operator import attrgetter
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, dataclass_transform
 
 __all__ = ["astuple", "fields_of", "made_by", "replace", "slotted"]
@@ -54,19 +55,9 @@ def slotted(cls=None, *, frozen: bool = True, eq: bool = True) -> Any:
         # ``super()`` finds the class in a cell of the method.
         if type(f) is FunctionType and "__class__" in f.__code__.co_freevars:
             f.__closure__[f.__code__.co_freevars.index("__class__")].cell_contents = made
-    scope = {f"set_{n}": getattr(made, n).__set__ for n in names}
-    values_given = {n: n for n in names}
-    for n, default in defaults.items():
-        scope[f"default_{n}"] = default
-        if type(default) is _MadeBy:
-            scope[f"make_{n}"] = default.make
-            values_given[n] = f"make_{n}() if {n} is default_{n} else {n}"
-    parameters = ", ".join(("self", *(f"{n}=default_{n}" if n in defaults else n for n in names)))
-    text = f"def __init__({parameters}):\n" + "".join(f"    set_{n}(self, {v})\n" for n, v in values_given.items())
-    exec(text if names else text + "    pass\n", scope)
     values = _values_of(names)
     methods = {
-        "__init__": scope["__init__"],
+        "__init__": _init_of(made, names, defaults),
         "__repr__": lambda self: f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in names)})",
         "__reduce__": lambda self: (type(self), values(self)),
     }
@@ -83,6 +74,35 @@ def slotted(cls=None, *, frozen: bool = True, eq: bool = True) -> Any:
                 method.__name__, method.__qualname__ = name, f"{made.__qualname__}.{name}"
             setattr(made, name, method)
     return made
+
+
+def _init_of(made: type, names: tuple[str, ...], defaults: dict[str, Any]) -> FunctionType:
+    """``__init__`` of a record."""
+    given = [defaults[n] for n in names if n in defaults]
+    for n in names[len(names) - len(given) :]:
+        if n not in defaults:
+            raise TypeError(f"the field {n!r} of {made.__name__} has no default, one before it has")
+    scope: dict[str, Any] = {}
+    for k, n in enumerate(names):
+        scope[f"set_{k}"] = getattr(made, n).__set__
+        if type(default := defaults.get(n)) is _MadeBy:
+            scope[f"default_{k}"], scope[f"make_{k}"] = default, default.make
+    code = _init_code(tuple(type(defaults.get(n)) is _MadeBy for n in names))
+    return FunctionType(code.replace(co_varnames=("self", *names)), scope, "__init__", tuple(given))
+
+
+@functools.cache
+def _init_code(anew: tuple[bool, ...]) -> CodeType:
+    """The code of ``__init__`` with a parameter for each field, numbered: compiled once for all records of as many. ``anew``: whether the
+    field's default is made anew."""
+    lines = [
+        f"    set_{k}(self, make_{k}() if x{k} is default_{k} else x{k})\n" if made else f"    set_{k}(self, x{k})\n"
+        for k, made in enumerate(anew)
+    ]
+    scope: dict[str, Any] = {}
+    parameters = ", ".join(["self", *(f"x{k}" for k in range(len(anew)))])
+    exec(f"def __init__({parameters}):\n" + ("".join(lines) or "    pass\n"), scope)
+    return scope["__init__"].__code__
 
 
 def fields_of(cls: Any) -> tuple[str, ...]:

@@ -51,7 +51,8 @@ def backward(kind: int, reverse: bool, ct, ct_cells, weight, h, c, output, cells
     steps, batch, hidden = output.shape
     wide, narrow = (steps, batch, GATES[kind] * hidden), (batch, hidden)
     shapes = (wide, wide if kind == GRU else (0,), narrow, narrow if kind == LSTM else (0,))
-    outs = [numpy.zeros(s, output.dtype) for s in shapes]
+    # The kernel writes all of them, where there is a step to go back.
+    outs = [(numpy.empty if output.size else numpy.zeros)(s, output.dtype) for s in shapes]
     if output.size:
         operands = [ct, weight, h, output, *([c, cells] if kind == LSTM else [None, None])]
         operands += [gates if kind in (LSTM, GRU) else None, ct_cells if kind == LSTM else None]

@@ -7,61 +7,26 @@ data; such a question is an error that names the expression, the line, and the c
 from __future__ import annotations
 
 import contextlib
-import linecache
 import math
-import sys
-import threading
 from typing import Any
 
 from . import expr as E
 from . import relations as R
-from .errors import DataDependentOutputException, DynamicOutputShapeException
 from .expr import INF, Expr, Symbol
 from .logs import artifact
 from .public import public_in
 from .records import slotted
 from .relations import FloatSymbol, Rel, as_symbol
 from .shape_settings import config
-from .symint import SymBool, SymFloat, SymInt, expression
+from .symint import SymBool, SymFloat, SymInt
+from .user_line import UserLine, user_line
 
-__all__ = [
-    "LARGEST",
-    "about_layout",
-    "ConstraintViolationError",
-    "Guard",
-    "GuardOnDataDependentSymNode",
-    "ShapeEnv",
-    "check",
-    "check_creatable",
-    "current_env",
-    "check_index",
-    "check_is_size",
-    "check_not_implemented",
-    "check_type",
-    "check_value",
-    "constrain_as_size",
-    "data_dependent_number",
-    "data_dependent_size",
-    "free_symbols",
-    "guard_int",
-    "guard_or_false",
-    "guard_or_true",
-    "guard_size_oblivious",
-    "has_static_value",
-    "hint_int",
-    "is_user_frame",
-    "is_one",
-    "shape_rules",
-    "statically_known_true",
-    "UserLine",
-    "user_line",
-]
+__all__ = ["LARGEST", "Assert", "ConstraintViolationError", "Guard", "GuardOnDataDependentSymNode", "ShapeEnv"]
 
 
 _LOG = artifact("sym_shapes", "")
-LARGEST = (
-    1 << 53
-) - 1  # no size is greater: each is a floating-point number exactly, a few of them add up to what fits into 64 bits
+# No size is greater: each is a floating-point number exactly, a few of them add up to what fits into 64 bits.
+LARGEST = (1 << 53) - 1
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
@@ -74,19 +39,6 @@ class GuardOnDataDependentSymNode(RuntimeError):
 
 class ConstraintViolationError(RuntimeError):
     """What was marked dynamic transposed out to be needed as a constant (or in a narrower range)."""
-
-
-@slotted
-class UserLine:
-    """Where a program is: its line ``number`` of ``file``, in ``function``, and the text of that line."""
-
-    file: str
-    number: int
-    function: str
-    code: str
-
-    def __str__(self) -> str:
-        return f'File "{self.file}", line {self.number}, in {self.function}, code: {self.code}'
 
 
 @slotted(frozen=False)
@@ -108,32 +60,16 @@ class Assert:
 
 
 class Origin:
-    """Where a symbol comes from: ``sources`` that all have its value; ``dynamic``: the user said so (``mark_dynamic``), with ``lo``, ``hi``."""
+    """Where a symbol comes from: ``sources`` that all have its value; ``dynamic``: the user said so (``mark_dynamic``), with ``lo``, ``hi``.
+    ``is_number``: it is an integer of the program, which may be 0 and 1 even where sizes are made of it."""
 
-    __slots__ = ("dynamic", "hi", "lo", "sources")
+    __slots__ = ("dynamic", "hi", "is_number", "lo", "sources")
 
-    def __init__(self, sources=()):
+    def __init__(self, sources=(), is_number: bool = False):
         self.sources = list(sources)
+        self.is_number = is_number
         self.dynamic = ""  # "", "strict" (an error when it becomes constant), "maybe"
         self.lo = self.hi = None
-
-
-def is_user_frame(frame) -> bool:
-    """Whether the frame runs code of a program."""
-    name = frame.f_globals.get("__name__", "flambeau")  # generated code has none
-    return not name.startswith("flambeau") or name.startswith("flambeau.testing")
-
-
-def user_line() -> UserLine | None:
-    """The innermost frame outside flambeau."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if is_user_frame(frame):
-            code = frame.f_code
-            text = linecache.getline(code.co_filename, frame.f_lineno).strip()
-            return UserLine(code.co_filename, frame.f_lineno, code.co_name, text)
-        frame = frame.f_back
-    return None
 
 
 @public_in("fx.experimental.symbolic_shapes")
@@ -215,7 +151,7 @@ class ShapeEnv:
         lo, hi = max(lo, -(1 << 63)), min(hi, (1 << 63) - 1)
         s = Symbol(self._name("s"), lo, hi)
         self.hints[s] = hint
-        self.origins[s] = Origin()
+        self.origins[s] = Origin(is_number=True)
         self._origin(s, source, dynamic, None, None)
         self._log("create_symbol", s, source)
         return SymInt(E.of(s), self)
@@ -580,7 +516,9 @@ class ShapeEnv:
             if not isinstance(s, Symbol) or not o.sources:
                 continue
             least = 2 if self.specialize_zero_one and s in self.hints else 0
-            lo = max(x for x in (least if s.name in self._sizes() else -INF, o.lo if o.lo is not None else -INF))
+            if s.name not in self._sizes() or o.is_number:
+                least = -INF
+            lo = least if o.lo is None else max(least, o.lo)
             if lo != -INF:
                 out.append(Guard(Rel(">=", E.of(s) - lo), None))
             if o.hi is not None and o.hi != INF:
@@ -623,174 +561,3 @@ class ShapeEnv:
 def _source_name(source) -> str:
     name = getattr(source, "name", None)
     return name() if callable(name) else str(name or source)
-
-
-# --- values that depend on data, for shape rules ----------------------------------------------------------------------
-class _Active(threading.local):
-    env: ShapeEnv | None = None
-
-
-_active = _Active()
-
-
-@contextlib.contextmanager
-def shape_rules(env: ShapeEnv):
-    """Shape rules run: what depends on data gets a symbol of ``env``, sizes among it are taken to be neither 0 nor 1."""
-    before, _active.env = _active.env, env
-    env.oblivious += 1
-    try:
-        yield
-    finally:
-        env.oblivious -= 1
-        _active.env = before
-
-
-_nothing = contextlib.nullcontext()
-
-
-def about_layout(shape):
-    """Context manager: what is asked about ``shape`` decides on a layout, as in shape rules. Sizes that may be 0 or 1 are taken not to be."""
-    env = next((n.env for n in shape if type(n) is SymInt), None)
-    return _nothing if env is None else shape_rules(env)
-
-
-def current_env() -> ShapeEnv | None:
-    """The environment whose symbols stand for what depends on data, while shape rules run."""
-    return _active.env
-
-
-def data_dependent_size(what: str, hi=INF):
-    """A size that only the values of the arguments tell. DataDependentOutputException where no symbol may stand for it."""
-    env = _active.env
-    if env is None or not env.allow_data_dependent_sizes:
-        raise DynamicOutputShapeException(f"{what}: the size of the result depends on the values of the arguments")
-    out = env.create_unbacked_symint(size=True)
-    if hi is not INF:
-        env.learn(R.compare("ge", expression(hi), out.expr))
-    return out
-
-
-def data_dependent_number(what: str, kind: str):
-    """The "int", "float" or "bool" that a tensor holds. DataDependentOutputException where no symbol may stand for it."""
-    env = _active.env
-    if env is None or not env.allow_data_dependent_numbers:
-        raise DataDependentOutputException(
-            f"{what}: the value of a tensor without data (fake or meta) is needed, and it has none. Likely this is data-dependent control flow."
-        )
-    return getattr(env, f"create_unbacked_sym{kind}")()
-
-
-_UNMET = "Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement request to PyTorch.)"
-
-
-def check(condition, message=None, error=RuntimeError) -> None:
-    """``torch._check``: what is symbolic is remembered as true and checked when the program runs."""
-    if type(condition) is SymBool:
-        condition.env.expect(condition.expr, str(message() if callable(message) else message or ""))
-    elif not condition:
-        raise error(str(message() if callable(message) else message or _UNMET))
-
-
-def check_creatable(n, shape) -> None:
-    """A tensor of this shape, with the size ``n``, is made."""
-    check(n >= 0, lambda: f"Trying to create tensor with negative dimension {n}: {list(shape)}")
-
-
-def check_is_size(i, message=None, *, max=None) -> None:
-    """``torch._check_is_size``: ``i`` is the size of something (at least 0, at most ``max``)."""
-    check(i >= 0, message)
-    if max is not None:
-        check(i <= max, message)
-
-
-def check_value(cond, message=None) -> None:
-    """``torch._check_value``: ValueError when ``cond`` is false."""
-    check(cond, message, ValueError)
-
-
-def check_index(cond, message=None) -> None:
-    """``torch._check_index``: IndexError when ``cond`` is false."""
-    check(cond, message, IndexError)
-
-
-def check_type(cond, message=None) -> None:
-    """``torch._check_type``: TypeError when ``cond`` is false."""
-    check(cond, message, TypeError)
-
-
-def check_not_implemented(cond, message=None) -> None:
-    """``torch._check_not_implemented``: NotImplementedError when ``cond`` is false."""
-    check(cond, message, NotImplementedError)
-
-
-CHECKS = (check_is_size, check_value, check_index, check_type, check_not_implemented)
-constrain_as_size = check_is_size
-
-
-def guard_int(x) -> int:
-    """The value of an integer, a constant from here on."""
-    return int(x)
-
-
-def hint_int(x, fallback: int | None = None) -> int:
-    """The example value, without a guard; ``fallback`` (else an error) for what depends on data."""
-    hint = x.hint if isinstance(x, SymInt) else x
-    if hint is None and fallback is None:
-        raise GuardOnDataDependentSymNode(x.expr, f"{x} depends on data and has no example value")
-    return fallback if hint is None else hint
-
-
-def free_symbols(x) -> set:
-    """Symbols of a number, or of the sizes and strides of a tensor."""
-    if hasattr(x, "_shape"):
-        return {s for n in (*x._shape, *x._strides) for s in free_symbols(n)}
-    return set(R.symbols(x.expr)) if isinstance(x, (SymInt, SymFloat, SymBool)) else set()
-
-
-# --- questions that take plain truth values too -----------------------------------------------------------------------
-def statically_known_true(x) -> bool:
-    """Whether ``x`` is known to be true; never a guard."""
-    return x.env.known(x.expr) is True if type(x) is SymBool else bool(x)
-
-
-def guard_or_false(x) -> bool:
-    """``x``, with a guard; False when it depends on data."""
-    return x.env.guess(x.expr, False) if type(x) is SymBool else bool(x)
-
-
-def guard_or_true(x) -> bool:
-    """``x``, with a guard; True when it depends on data."""
-    return x.env.guess(x.expr, True) if type(x) is SymBool else bool(x)
-
-
-def guard_size_oblivious(x) -> bool:
-    """``x``, with a guard; sizes that depend on data are taken to be at least 2."""
-    if type(x) is not SymBool:
-        return bool(x)
-    env = x.env
-    env.oblivious += 1
-    try:
-        return env.evaluate(x.expr)
-    finally:
-        env.oblivious -= 1
-
-
-def is_one(n) -> bool:
-    """Whether a size is 1, with a guard even in shape rules: for those whose result has another rank then."""
-    if not isinstance(n, SymInt) or n.env.is_unbacked(n.expr):
-        return bool(n == 1)
-    before, n.env.oblivious = n.env.oblivious, 0
-    try:
-        return bool(n == 1)
-    finally:
-        n.env.oblivious = before
-
-
-def has_static_value(x) -> bool:
-    """Whether ``x`` is a number that is known."""
-    return not isinstance(x, (SymInt, SymFloat, SymBool)) or isinstance(x.env.simplify(x.expr), (int, float))
-
-
-def sizes_of(values):
-    """A shape as ints and expressions: it compares by structure, without a guard, and is hashable."""
-    return tuple(v.expr if isinstance(v, SymInt) else v for v in values)

@@ -10,25 +10,31 @@ from .public import public_in
 from .relations import compare
 from .symint import SymBool, SymInt, expression, is_symbolic, wrap
 
+_LEAST, _MOST = -(2**63), 2**63 - 1  # what memory is counted with
+
 
 def _size(i: int, n):
     if isinstance(n, SymInt):
         return n
     try:
-        return operator.index(n)
+        n = operator.index(n)
     except TypeError:
         raise TypeError(f"torch.Size() takes an iterable of 'int' (item {i} is '{type(n).__name__}')") from None
+    if not _LEAST <= n <= _MOST:
+        raise ValueError("Overflow when unpacking long long")
+    return n
 
 
 @public_in("")
 class Size(tuple):
-    """Shape of a tensor: a tuple of ints with ``numel()``. TypeError for elements that are no integers."""
+    """Shape of a tensor: a tuple of ints with ``numel()``. TypeError for elements that are no integers,
+    ValueError for those of more than 64 bits."""
 
     __slots__ = ()
 
     def __new__(cls, sizes=()):
         out = tuple.__new__(cls, sizes)
-        if all(n.__class__ is int or isinstance(n, SymInt) for n in out):
+        if all(_LEAST <= n <= _MOST if n.__class__ is int else isinstance(n, SymInt) for n in out):
             return out
         return tuple.__new__(cls, (_size(i, n) for i, n in enumerate(out)))
 

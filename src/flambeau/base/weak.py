@@ -7,7 +7,13 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["Marks", "Noted", "remembered"]
+__all__ = ["Marks", "Noted", "OwnerReference", "remembered"]
+
+
+class OwnerReference(weakref.ref):
+    """A reference to the object that holds its holder: a function in an object's ``__dict__`` has it instead of the object, and makes no cycle.
+    Whoever gets to it through the object has the object.
+    """
 
 
 def remembered(compute: Callable) -> Callable:

@@ -21,8 +21,9 @@ from ..base.shape_env import ConstraintViolationError, ShapeEnv
 from ..compiler.wrap import wrap_callable
 from ..core.generator import default_generator
 from ..core.tensor import Tensor
+from ..dynamo.capture_events import Event
 from ..dynamo.config import config
-from ..dynamo.convert import Compiler, Event
+from ..dynamo.convert import Compiler
 from ..dynamo.exc import UserError, UserErrorType
 from ..dynamo.guards.dynamic import given_sizes
 from ..fx import Graph, GraphModule, Interpreter

@@ -71,17 +71,10 @@ class ModuleCalls:
     @contextlib.contextmanager
     def followed(self) -> Iterator[None]:
         """Nodes that are traced in this block are given their module stack."""
-        handles = (
-            hooks.register_module_forward_pre_hook(self._enter),
-            hooks.register_module_forward_hook(self._leave, with_kwargs=True, always_call=True),
-        )
-        try:
-            with preserve_node_meta():
-                set_module_stack(self.stack)
-                yield
-        finally:
-            for handle in handles:
-                handle.remove()
+        around = hooks.AroundForward(self._enter, self._leave, with_kwargs=True, always_call=True)
+        with around, preserve_node_meta():
+            set_module_stack(self.stack)
+            yield
 
     def _enter(self, module: Module, args: tuple) -> None:
         if threading.get_ident() != self.thread:

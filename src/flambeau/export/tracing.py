@@ -17,7 +17,7 @@ from ..base.shape_env import ShapeEnv
 from ..base.symint import NUMBERS
 from ..compiler.wrap import compiler_for, wrap_callable
 from ..core.quantized import is_quantized
-from ..dynamo.convert import compiling
+from ..dynamo.attempts import compiling
 from ..dynamo.exc import BackendCompilerFailed, UserErrorType
 from ..dynamo.guards.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 from ..fake import FakeTensor, FakeTensorMode

@@ -14,7 +14,7 @@ from .. import _C
 from ..base.device import CPU, META, as_device
 from ..base.errors import DataDependentOutputException, MissingFacet, Uncaptured, UnsupportedOperatorException
 from ..base.records import replace
-from ..base.shape_env import shape_rules
+from ..base.shape_checks import shape_rules
 from ..base.shapes import same_shape
 from ..base.weak import Noted
 from ..core import keys as K

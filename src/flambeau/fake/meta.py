@@ -6,9 +6,11 @@ from __future__ import annotations
 import math
 
 from .. import _C
-from ..base.device import CPU
+from ..base import process_state
+from ..base.device import CPU, Device
+from ..base.dtypes import DType, NamedDType
 from ..base.records import replace
-from ..base.shape_env import check, check_creatable
+from ..base.shape_checks import check, check_creatable
 from ..base.shapes import broadcast_shapes, contiguous_strides, normalize_dims
 from ..base.symint import SymInt, check_fits, is_symbolic
 from ..core import contractions, keys
@@ -36,6 +38,8 @@ from ..core.tensor import meta_tensor
 from ..core.viewmap import Strided
 
 RULES = {}
+KEPT = 64  # calls of an operator
+_PLAIN = (int, float, bool, str, type(None), DType, NamedDType, Device)
 
 
 def rule(kind):
@@ -212,7 +216,41 @@ def composite(op: OpOverload):
         with excluding(keys.PYTHON | keys.FUNCTIONALIZE | keys.AUTOGRAD | keys.TRANSFORM):
             return _raise_metas(d.fn(*map(_lower_metas, args)), device)
 
-    return run
+    # What a composite of our own makes of known sizes depends on them alone. A trace asks twice where it is functionalized, and networks repeat.
+    return known_once(run) if op.namespace == "aten" else run
+
+
+def known_once(run):
+    """``run``, kept for the arguments of the last calls where all of their sizes are known."""
+    known: dict[tuple, object] = {}
+
+    def kept(*args):
+        key = tuple(map(_described, args))
+        if None in key:
+            return run(*args)
+        key = key, process_state.key()
+        if key not in known:
+            made = run(*args)
+            if not isinstance(made, (TensorMeta, tuple)):
+                return made
+            if len(known) >= KEPT:
+                known.clear()
+            known[key] = made
+        return known[key]
+
+    return kept
+
+
+def _described(x):
+    """What a shape rule may read of an argument, by value and type; None where that is more than plain values."""
+    if is_tensor(x):
+        m = meta_of(x) if isinstance(x, _C.TensorBase) else x
+        plain = all(type(n) is int for n in (*m.shape, *m.strides, m.offset))
+        return (m.shape, m.strides, m.dtype, m.device, m.offset) if plain else None
+    if isinstance(x, (list, tuple)):
+        parts = tuple(map(_described, x))
+        return None if None in parts else (type(x), parts)
+    return (type(x), x) if type(x) in _PLAIN else None
 
 
 def _lower_metas(x):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib
 import itertools
 import linecache
 import os
@@ -17,7 +18,6 @@ from ..base import pytree
 from ..core.tensor import Tensor
 from ..modules.module import Module
 from ..modules.parameter import Parameter
-from .folder import write_folder
 from .graph import Graph
 
 __all__ = ["GraphModule"]
@@ -141,7 +141,8 @@ class GraphModule(Module):
     def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
         """Write the module to ``folder`` as a package whose class ``module_name`` takes no arguments: the code in ``module.py``, children and
         tensors pickled beside it. ValueError where the code names an object that can't be imported."""
-        write_folder(self, folder, module_name)
+        # Imported when it is asked for: paths, which parse addresses as well, take six milliseconds.
+        importlib.import_module("flambeau.fx.folder").write_folder(self, folder, module_name)
 
     # -- submodules -------------------------------------------------------------------------------------------------
 

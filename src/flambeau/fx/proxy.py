@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from ..base.shape_env import is_user_frame
+from ..base.user_line import is_user_frame
 from .codegen import _BINARY, _UNARY
 from .graph import Graph
 from .immutable_collections import immutable_dict, immutable_list

@@ -6,6 +6,7 @@ work.
 
 from __future__ import annotations
 
+import builtins
 import copy
 import functools
 import inspect
@@ -16,6 +17,7 @@ import types
 import warnings
 from typing import Any
 
+from .. import _C
 from ..base import pytree
 from ..base.public import public_in
 from ..core.modes import TorchFunctionMode
@@ -321,81 +323,69 @@ def _positional(fn):
     return made if bound is None else functools.partial(made, bound)
 
 
-class _patched:
-    """While tracing, module calls go through the tracer and wrapped functions become nodes."""
+def _patched(tracer: Tracer, fn: Any) -> _C.Replaced:
+    """A block in which module calls go through the tracer and wrapped functions become nodes."""
+    original, read, proxies = Module.__call__, Module.__getattr__, {}
 
-    def __init__(self, tracer: Tracer, fn: Any):
-        self.tracer, self.fn = tracer, fn
-        self.undo: list = []
+    def call(mod, *args, **kwargs):
+        forward = functools.partial(original, mod)
+        path = tracer._paths.get(id(mod))
+        if path is None:
+            return tracer.call_module(mod, forward, args, kwargs)
+        tracer.module_stack[path] = path, type(mod)
+        try:
+            return tracer.call_module(mod, forward, args, kwargs)
+        finally:
+            tracer.module_stack.pop(path, None)
 
-    def __enter__(self):
-        tracer, original = self.tracer, Module.__call__
+    rows = [
+        (Module, "__call__", call),
+        (Module, "__getattr__", lambda mod, name: tracer.getattr(name, read(mod, name), proxies)),
+        *((cls, name, _recorded_method(cls, name)) for cls, name in dict.fromkeys(_wrapped_methods_to_patch)),
+    ]
+    for scope, name in _wrapped_places(tracer, fn):
+        function = scope.get(name, vars(builtins).get(name))
+        if function is not None:
+            rows.append((scope, name, _recorded_function(function)))
+    return _C.Replaced(rows)
 
-        def call(mod, *args, **kwargs):
-            forward = functools.partial(original, mod)
-            path = tracer._paths.get(id(mod))
-            if path is None:
-                return tracer.call_module(mod, forward, args, kwargs)
-            tracer.module_stack[path] = path, type(mod)
-            try:
-                return tracer.call_module(mod, forward, args, kwargs)
-            finally:
-                tracer.module_stack.pop(path, None)
 
-        Module.__call__ = call
-        self.undo.append(lambda: setattr(Module, "__call__", original))
-        read, proxies = Module.__getattr__, {}
-        Module.__getattr__ = lambda mod, name: tracer.getattr(name, read(mod, name), proxies)
-        self.undo.append(lambda: setattr(Module, "__getattr__", read))
-        own = getattr(inspect.unwrap(self.fn), "__globals__", {})
-        modules = {id(f) for m in tracer.autowrap_modules for n, f in vars(m).items() if callable(f) and n[0] != "_"}
-        modules.update(map(id, tracer.autowrap_functions))
-        found = [(own, name) for name, value in own.items() if id(value) in modules]
-        for module in tracer.autowrap_modules:  # called by attribute: math.sqrt(x)
-            found += [(vars(module), name) for name, value in vars(module).items() if id(value) in modules]
-        for fn in tracer.autowrap_functions:
-            found.append((getattr(fn, "__globals__", {}), fn.__name__))
-        wrapped = {id(scope[name]) for scope, name in _wrapped if name in scope}
-        found += [(own, name) for name, value in own.items() if id(value) in wrapped]
-        for cls, name in _wrapped_methods_to_patch:
-            self._wrap_method(cls, name)
-        for scope, name in {(id(s), n): (s, n) for s, n in [*_wrapped, *found]}.values():
-            fn = scope.get(
-                name, __builtins__.get(name) if isinstance(__builtins__, dict) else getattr(__builtins__, name, None)
-            )
-            if fn is not None:
-                self._wrap(scope, name, fn)
-        return self
+def _wrapped_places(tracer: Tracer, fn: Any) -> list[tuple[dict, str]]:
+    """Where functions stand that become nodes: (globals, name)."""
+    own = getattr(inspect.unwrap(fn), "__globals__", {})
+    modules = {id(f) for m in tracer.autowrap_modules for n, f in vars(m).items() if callable(f) and n[0] != "_"}
+    modules.update(map(id, tracer.autowrap_functions))
+    found = [(own, name) for name, value in own.items() if id(value) in modules]
+    # Those that are called by attribute: math.sqrt(x).
+    for module in tracer.autowrap_modules:
+        found += [(vars(module), name) for name, value in vars(module).items() if id(value) in modules]
+    for function in tracer.autowrap_functions:
+        found.append((getattr(function, "__globals__", {}), function.__name__))
+    wrapped = {id(scope[name]) for scope, name in _wrapped if name in scope}
+    found += [(own, name) for name, value in own.items() if id(value) in wrapped]
+    return list({(id(scope), name): (scope, name) for scope, name in [*_wrapped, *found]}.values())
 
-    def _wrap(self, scope: dict, name: str, fn):
-        @functools.wraps(fn)
-        def call(*args, **kwargs):
-            if found := _proxies((args, kwargs)):
-                return found[0].tracer.create_proxy("call_function", fn, args, kwargs)
-            return fn(*args, **kwargs)
 
-        had = name in scope
-        old = scope.get(name)
-        scope[name] = call
-        self.undo.append(lambda: scope.__setitem__(name, old) if had else scope.pop(name))
+def _recorded_function(fn):
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        if found := _proxies((args, kwargs)):
+            return found[0].tracer.create_proxy("call_function", fn, args, kwargs)
+        return fn(*args, **kwargs)
 
-    def _wrap_method(self, cls: type, name: str):
-        method = getattr(cls, name)
+    return call
 
-        @functools.wraps(method)
-        def call(*args, **kwargs):
-            if found := _proxies((args, kwargs)):
-                return found[0].tracer.create_proxy("call_method", name, args, kwargs)
-            return method(*args, **kwargs)
 
-        own = name in vars(cls)
-        setattr(cls, name, call)
-        self.undo.append(lambda: setattr(cls, name, method) if own else delattr(cls, name))
+def _recorded_method(cls: type, name: str):
+    method = getattr(cls, name)
 
-    def __exit__(self, *exc):
-        for undo in reversed(self.undo):
-            undo()
-        return False
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        if found := _proxies((args, kwargs)):
+            return found[0].tracer.create_proxy("call_method", name, args, kwargs)
+        return method(*args, **kwargs)
+
+    return call
 
 
 def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> GraphModule:
