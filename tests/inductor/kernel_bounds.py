@@ -197,6 +197,9 @@ def _conv(name, channels, outputs, taps, dims=2, least=1, transposed=False, last
 
 _conv("convolution 3x3", lambda n: 3, lambda n: odd(n, 5) % 20 + 1, 3, padding=1)
 _conv("convolution of 16 channels (Winograd)", lambda n: 16, lambda n: 32, 3, padding=1)
+_conv("convolution of one dimension (Winograd)", lambda n: 32, lambda n: 16, 3, dims=1, padding=1)
+_conv("convolution of three dimensions (Winograd)", lambda n: 16, lambda n: 32, 3, dims=3, padding=1)
+_conv("convolution 4x4, stride 2 (Winograd)", lambda n: 16, lambda n: 32, 4, least=2, padding=1, stride=2)
 _conv("convolution 7x7, stride 2", lambda n: 3, lambda n: n % 9 + 1, 7, padding=3, stride=2)
 _conv("convolution, dilated", lambda n: n % 5 + 1, lambda n: 4, 3, least=5, padding=2, dilation=2)
 _conv("convolution 1x1", lambda n: n, lambda n: odd(n, 37), 1)

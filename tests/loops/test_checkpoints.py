@@ -1,15 +1,22 @@
 """Derivatives of native loops, of first and higher order, with a small budget for the tape: the values of an unlimited one, finite differences, and what
 is held meanwhile."""
 
+import gc
+import mmap
+import resource
 import signal
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.loops import checkpoints, higher_orders, tapes
-from flambeau.loops.checkpoints import Windows, budget_of, merged, renumbered
+from flambeau import _C
+from flambeau.loops.gradients import checkpoints, higher_orders, tapes
+from flambeau.loops.gradients.checkpoints import Windows, budget_of, merged, renumbered
+from flambeau.testing import guard_pages
 
 func = torch.func
 config = torch._inductor.config
@@ -249,6 +256,33 @@ def test_memory(module, monkeypatch):
         with_budget(budget, lambda x: func.jvp(func.grad(stencil), (x,), (x,)), X)
     assert room and all(n <= budget for n in room)
     assert budget / 4 < max(held) <= budget
+
+
+@pytest.mark.parametrize("f", [func.grad(stencil), func.hessian(stencil)], ids=["first", "second"])
+def test_nothing_is_held_afterwards(f):
+    """The tape goes back to the system with the call, not with a collection of reference cycles."""
+    f(X)
+    gc.collect()
+    gc.disable()
+    try:
+        before = _C.memory_counters(False)["in_use"]
+        f(X)
+        assert _C.memory_counters(False)["in_use"] == before
+    finally:
+        gc.enable()
+
+
+def in_little_address_space() -> None:
+    """A tape for half of the machine's memory isn't to be had here: it is smaller."""
+    want = func.grad(stencil)(X)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), resource.RLIM_INFINITY))
+    np.testing.assert_array_equal(func.grad(stencil)(X), want)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the process's size is read as Linux tells it")
+def test_a_tape_is_smaller_where_the_system_gives_less():
+    guard_pages.run_alone(__file__, "in_little_address_space()", 100)
 
 
 def test_what_no_number_can_count_is_an_error(monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.dynamo.higher_order import native_loops
+from flambeau.dynamo.higher_order.native_loops import compiling
 
 
 def catalan(n, memo):
@@ -55,13 +55,13 @@ def one_or_two_arrays(x, y):
 
 @pytest.fixture
 def compilations(monkeypatch):
-    compile, seen = native_loops.compile_region, []
+    compile, seen = compiling.compile_region, []
 
     def counted(*args, **kwargs):
         seen.append(args)
         return compile(*args, **kwargs)
 
-    monkeypatch.setattr(native_loops, "compile_region", counted)
+    monkeypatch.setattr(compiling, "compile_region", counted)
     return seen
 
 

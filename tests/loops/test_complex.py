@@ -166,7 +166,7 @@ def test_what_is_not_native_is_right():
         for i in range(len(a)):
             out[i] = a[i] ** 0.5 + a[i] ** 3
 
-    check(power, Z, np.zeros(60, complex), native=False)
+    check(power, Z.astype(np.complex64), np.zeros(60, np.complex64), native=False)
 
     def of_cmath(a, out):
         for i in range(len(a)):
@@ -230,6 +230,15 @@ def powers(a, out):
     out[:, 8] = (a**3).sum() + a[::-1] ** 6
 
 
+def unknown_powers(a, n, out):
+    for i in range(len(a)):
+        for k in range(len(n)):
+            out[0, i, k], out[1, i, k] = a[i] ** n[k], np.power(a[i], n[k])
+        for k in range(-9, 9):
+            out[2, i, k] = a[i] ** k + a[i] ** (k / 2)
+        out[3, i, 0], out[3, i, 1], out[3, i, 2] = a[i] ** -1, a[i] ** 0.5, np.power(2.0, a[i])
+
+
 def powers_of_python(n, out):
     z = 0.5 + 0.25j
     for i in range(n):
@@ -251,6 +260,64 @@ def test_powers(dtype):
     with np.errstate(over="ignore"):
         edges = GRID.astype(dtype)
     check(powers, edges, np.zeros((len(GRID), 9), dtype))
+
+
+@pytest.mark.parametrize("kind", ["complex128", "float64", "int64"])
+def test_powers_whose_exponent_is_not_known(kind):
+    """Products below 100, as NumPy makes them, and C's function, by which exponents aren't whole."""
+    exponents = np.array(
+        [*range(-5, 8), 50, 99, -99, 100, -100, 101, 0.5, -1.5, 2j, 2 + 1j, -1 - 2j, -0.0, np.inf, np.nan]
+    )
+    if kind != "complex128":
+        exponents = exponents[:19].real if kind == "int64" else exponents[exponents.imag == 0].real
+    points = np.concatenate([Z[:20] / 2, GRID])
+    with np.errstate(all="ignore"):
+        check(unknown_powers, points, exponents.astype(kind), np.zeros((4, len(points), 27), complex))
+
+
+def quotients_of_either(z, least, out):
+    for i in range(len(z)):
+        numerator, divisor = 1.5 + 0.5j, 3 - 0.25j
+        for j in range(least[i]):
+            divisor *= z[j] - z[i]
+        for j in range(least[i] // 2):
+            numerator = numerator * z[i] + z[j]
+        out[i] = numerator / divisor
+        out[i] += 1 / divisor + numerator / 2.5 + z[i].real / divisor
+    return numerator / divisor
+
+
+@pytest.mark.parametrize("least", [[0] * 9, [0, 1, 2, 3, 0, 2, 1, 0, 4], [3, 2, 2, 1, 2, 3, 3, 2, 0]])
+def test_quotients_of_numbers_that_may_be_pythons(least):
+    """A loop without turns leaves Python's numbers, whose quotients differ from NumPy's in the last place."""
+    check(quotients_of_either, R.randn(9) + 1j * R.randn(9), np.array(least), np.zeros(9, complex))
+
+
+def test_a_quotient_of_an_integer_in_the_place_of_a_complex_number():
+    def f(z, least):
+        for i in range(len(least)):
+            divisor = 3
+            for j in range(least[i]):
+                divisor = divisor * (z[j] + 1)
+            last = 1 / divisor
+        return last
+
+    for least in ([1, 2], [2, 0]):
+        check(f, Z, np.array(least), native=None)
+
+
+def test_a_quotient_by_zero_that_may_be_pythons():
+    def by_zero(z, n, out):
+        for i in range(len(z)):
+            divisor = 0j
+            for j in range(n):
+                divisor += z[j] * 0
+            out[i] = (z[i] * 2 + divisor * 0) / (1 + divisor) + (1 + divisor) / divisor
+        return out
+
+    with np.errstate(all="ignore"):
+        check(by_zero, Z, 0, np.zeros(len(Z), complex), native=None)
+        check(by_zero, Z, 3, np.zeros(len(Z), complex), native=None)
 
 
 def test_powers_of_pythons_numbers():

@@ -143,7 +143,7 @@ def test_normals_of_every_layer(kind):
 
 
 def test_normals_without_the_quick_way(monkeypatch):
-    monkeypatch.setattr("flambeau.loops.draws.ziggurat_tables", lambda: None)
+    monkeypatch.setattr("flambeau.loops.random_numbers.draws.bits.ziggurat_tables", lambda: None)
     check(many_normals, GENERATORS["PCG64"])
 
 
@@ -271,7 +271,7 @@ def test_an_index_out_of_bounds_after_draws():
 
 def test_legacy_state_is_read_where_it_lies():
     """NumPy's own get_state takes longer than a thousand draws. Spare normal numbers, their absence, and states after errors are NumPy's."""
-    from flambeau.loops.twister import Twister, spare_place
+    from flambeau.loops.random_numbers.twister import Twister, spare_place
 
     assert spare_place() is not None
     rng = np.random.RandomState(5)

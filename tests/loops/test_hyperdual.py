@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from flambeau import _runtime
-from flambeau.loops.hyperdual import Levels, _sweeps, backwards, forwards
-from flambeau.loops.operations import ENTRY, FLAT, NUMBERS
+from flambeau.loops.gradients.hyperdual import Levels, _sweeps, backwards, forwards
+from flambeau.loops.gradients.operations import ENTRY, FLAT, NUMBERS
 
 POINTS = {"ACOSH": 1.7, "ASIN": 0.4, "ACOS": 0.4, "ATANH": 0.4}
 OWN = {"SCALED", "WHEN", "UNLESS", "NONE"} | FLAT  # of the programs themselves: no loop lists them

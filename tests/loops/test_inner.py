@@ -10,7 +10,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import _runtime
-from flambeau.loops import inner
+from flambeau.loops.threads import inner
 from flambeau.testing.loops import check, run
 
 R = np.random.RandomState(3)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.loops import inner
+from flambeau.loops.threads import inner
 from flambeau.testing.loops import check
 
 R = np.random.RandomState(17)
-SIZES = [0, 1, 2, 15, 16, 17, 31, 33, 70]
+SIZES = [0, 1, 2, 3, 4, 5, 15, 16, 17, 20, 31, 33, 70]
 
 
 def orthogonal(a, b):
@@ -113,6 +113,169 @@ def carried(a, b):
         a[0] += b[0]
 
 
+def product_by_elements(a, b):
+    for i in range(b.shape[0]):
+        for j in range(a.shape[1]):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += b[i, k] * a[k, j]
+            b[i, j] = s
+
+
+def product_of_elements(a, b):
+    c = np.zeros_like(b)
+    for i in range(b.shape[0]):
+        for j in range(a.shape[1]):
+            s = 0.0
+            for k in range(b.shape[1]):
+                s += b[i, k] * a[k, j]
+            c[i, j] = s - c[i, j]
+    return c
+
+
+def two_loops_of_turns(a, b):
+    for i in range(b.shape[0]):
+        for j in range(b.shape[1]):
+            s, t = 0.0, 1.0
+            for k in range(a.shape[0]):
+                s += a[k, j] * 0.5
+                for m in range(9):
+                    t = t * 0.5 + a[k, j] * m
+            b[i, j] = s + t
+
+
+def one_after_the_other(a, b):
+    for i in range(b.shape[0]):
+        for j in range(b.shape[1]):
+            for k in range(0, a.shape[0], 3):
+                b[i, j] -= a[k, j] * i
+            for k in range(a.shape[0] - 1, 0, -1):
+                b[i, j] += a[k, j]
+
+
+def in_time_steps(a, b):
+    for step in range(3):
+        for i in range(min(b.shape)):
+            for j in range(b.shape[1]):
+                s = 0.0
+                for k in range(a.shape[0]):
+                    s += a[k, i] * a[k, j]
+                b[i, j] = s + step
+        a[0] += b[0]
+
+
+def counted_by_hand(a, b):
+    for i in range(b.shape[0]):
+        for j in range(b.shape[1]):
+            s, n = 0.0, 0
+            for k in range(a.shape[0]):
+                s += a[n, j] - a[k, j] * 0.5
+                n = (k + 1) % a.shape[0]
+            b[i, j] = s
+
+
+def of_squares(a, b):
+    n = a.shape[0]
+    for i in range(n):
+        for j in range(n):
+            s = 0.0
+            for k in range(n):
+                s += a[i, k] * a[k, j]
+            b[i, j] = s
+
+
+NESTS = [product_of_elements, two_loops_of_turns, one_after_the_other]
+
+
+def of_the_row_that_is_written(a, b):
+    product_by_elements(a[: a.shape[1]], b)
+
+
+def as_long_as_the_turn(a, b):
+    for i in range(b.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(j):
+                s += a[k % 60, j]
+            b[i, j] = s
+
+
+def as_long_as_a_number_of_the_turn(a, b):
+    for i in range(b.shape[0]):
+        for j in range(b.shape[1]):
+            n, s = 0, 0.0
+            for _ in range(3):
+                for k in range(n):
+                    s += a[k % 60, j]
+                n += j % 4
+            b[i, j] = s
+
+
+def turns_that_know_the_last_one(a, b):
+    t = 0.0
+    for i in range(b.shape[0]):
+        for j in range(b.shape[1]):
+            s = t
+            for k in range(a.shape[0]):
+                s += a[k, j]
+            t = s * 0.5
+            b[i, j] = s
+
+
+def read_behind(a, b):
+    for i in range(b.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(a.shape[0]):
+                s += a[k, j]
+            b[i, j] = s
+        b[i, 0] += s
+
+
+def left_of_it(a, b):
+    for i in range(b.shape[0]):
+        for j in range(1, b.shape[1]):
+            s = b[i, j - 1]
+            for k in range(a.shape[0]):
+                s += a[k, j]
+            b[i, j] = s
+
+
+def ended_early(a, b):
+    for i in range(b.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(a.shape[0]):
+                s += a[k, j]
+                if s > 20:
+                    break
+            b[i, j] = s
+
+
+def along_rows(a, b):
+    for i in range(b.shape[0]):
+        for j in range(min(b.shape[1], a.shape[0])):
+            s = 0.0
+            for k in range(a.shape[1]):
+                s += a[j, k] * b[i, k]
+            a[j, 0] = s
+
+
+def outside(a, b):
+    for i in range(b.shape[0]):
+        for j in range(b.shape[1]):
+            s = 0.0
+            for k in range(a.shape[0]):
+                s += a[k, j + i]
+            b[i, j] = s
+
+
+NESTS_BY_ONE = [
+    of_the_row_that_is_written, as_long_as_the_turn, as_long_as_a_number_of_the_turn, turns_that_know_the_last_one, left_of_it,
+    ended_early, along_rows, outside,
+]  # fmt: skip
+NESTS_BY_ANY = [in_time_steps, read_behind, counted_by_hand]
+
 ONE = [largest_of_columns, columns_before, one_column, rows, triangles, every_other, backwards, conditions, carried]
 
 
@@ -129,6 +292,57 @@ def taken(monkeypatch):
 def test_beside_numpy(f, n):
     with torch._dynamo.config.patch(error_on_recompile=False):
         check(f, R.rand(80, n) + np.eye(80, n), R.rand(80, n), native=None)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("f", NESTS + NESTS_BY_ONE + NESTS_BY_ANY, ids=lambda f: f.__name__)
+def test_nests_beside_numpy(f, n):
+    with torch._dynamo.config.patch(error_on_recompile=False):
+        check(f, R.rand(80, n), R.rand(7, n), native=None)
+
+
+@pytest.mark.parametrize("f", NESTS + NESTS_BY_ONE, ids=lambda f: f.__name__)
+def test_which_nests_are(f, taken):
+    """None whose loops differ in length, with branches, or that are left; and whose turns may be in error."""
+    check(f, R.rand(60, 50), R.rand(7, 50), native=None)
+    assert any(taken) == (f in NESTS), taken
+
+
+@pytest.mark.parametrize("f", NESTS, ids=lambda f: f.__name__)
+def test_the_same_bits(f):
+    """Each sum in its order."""
+    a, b = R.rand(60, 50), R.rand(7, 50)
+    copies = a.copy(), b.copy()
+    got, want = torch.compile(f)(a, b), f(*copies)
+    assert np.array_equal(a, copies[0]) and np.array_equal(b, copies[1])
+    assert got is want or np.array_equal(got, want)
+
+
+def test_nests_of_sizes_that_vary(taken):
+    compiled = torch.compile(of_squares)
+    for n in (50, 17, 64, 3, 0, 1, 23):
+        a, b = R.rand(n, n), R.rand(n, n)
+        want = b.copy()
+        of_squares(a, want)
+        compiled(a, b)
+        np.testing.assert_array_equal(b, want)
+    assert taken[0]  # of sizes that are known
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64, np.complex128])
+@pytest.mark.parametrize("f", NESTS, ids=lambda f: f.__name__)
+def test_dtypes_of_nests(f, dtype):
+    check(f, *((R.randint(1, 9, s)).astype(dtype) for s in ((60, 35), (7, 35))), native=None)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_nests_in_other_orders_of_memory(order):
+    a, b = np.array(R.rand(50, 50), order=order), np.array(R.rand(7, 50), order=order)
+    check(product_of_elements, a, b)
+    check(two_loops_of_turns, a[::2, ::-1], b[:, ::-1])
+    check(two_loops_of_turns, a.T, a[:30, 10:])
+    square = R.rand(50, 50)
+    check(two_loops_of_turns, square, square, native=None)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.complex128])

@@ -10,9 +10,9 @@ import flambeau as torch
 from flambeau.inductor.assembly.instructions import DOUBLE, PTR, Operand
 from flambeau.inductor.machine import cache
 from flambeau.loops import operator
-from flambeau.loops.listing import ListEmitter
-from flambeau.loops.operations import ENTRY, NUMBERS
-from flambeau.loops.tape import TAPE_RECORD
+from flambeau.loops.gradients.listing import ListEmitter
+from flambeau.loops.gradients.operations import ENTRY, NUMBERS
+from flambeau.loops.gradients.tape import TAPE_RECORD
 from flambeau.loops.values import Declined
 
 P = Operand("%p", PTR)

@@ -208,10 +208,10 @@ def test_interrupt_and_exit_pass_through():
 
     run = torch.compile(roots)
     assert run(SPD, 200) == pytest.approx(roots(SPD, 200))
-    from flambeau.loops import numpy_calls
+    from flambeau.loops.numpy_calls import performing
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(numpy_calls, "_results", stop)
+        patch.setattr(performing, "results_of", stop)
         with pytest.raises(Stop):
             run(SPD, 200)
     assert run(SPD, 200) == pytest.approx(roots(SPD, 200))

@@ -1,12 +1,9 @@
 """Turns of a loop that have nothing to do with each other are spread over threads; others are not, and both give NumPy's results."""
 
-import json
-
 import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.loops import operator
 from flambeau.testing.loops import check, run, same
 
 R = np.random.RandomState(5)
@@ -154,19 +151,6 @@ NOT = [
     carried, neighbours, one_place, by_index, from_the_end, leaves, both_dimensions, transposed, symmetric_from_before,
     smaller_and_larger, from_a_number,
 ]  # fmt: skip
-
-
-@pytest.fixture
-def texts(monkeypatch):
-    """The kernels that are made."""
-    made, known = [], operator.program
-
-    def program(*args):
-        made.append(json.loads(text := known(*args))["text"])
-        return text
-
-    monkeypatch.setattr(operator, "program", program)
-    return made
 
 
 @pytest.mark.parametrize("f", SPREAD + NOT, ids=lambda f: f.__name__)

@@ -5,7 +5,7 @@ import pytest
 
 import flambeau as torch
 from flambeau import _runtime
-from flambeau.loops import spreading
+from flambeau.loops.threads import spreading
 from flambeau.testing.loops import check, run
 
 R = np.random.RandomState(11)

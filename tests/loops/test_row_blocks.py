@@ -1,13 +1,10 @@
 """Loops whose turns are taken in order, run by blocks of rows that take all turns each: NumPy's results, and which loops are."""
 
-import json
-
 import numpy as np
 import pytest
 
 import flambeau as torch
 from flambeau import _runtime
-from flambeau.loops import operator
 from flambeau.testing.loops import check
 
 R = np.random.RandomState(23)
@@ -49,7 +46,45 @@ def cuts_of_the_row(a, b, c):
         a[:, 0, k] = a[:, 1, k - 1]
 
 
-BLOCKS = [last_axis, and_back, steps, broadcast_rows, neighbours_along_the_row, cuts_of_the_row]
+def products_of_turns(a, b, c):
+    """A loop in the loop, over buffers that go from turn to turn."""
+    for i in range(5):
+        t = np.ones_like(c)
+        for k in range(a.shape[2]):
+            if i != k:
+                t *= (c - k) / (i - k)
+        a[:, :, i] += t * 0.01
+
+
+def until_small(a, b, c):
+    for i in range(a.shape[2]):
+        n = i
+        while n > 0:
+            c += a[:, :, n] * 0.1
+            n //= 2
+        b[:, :, i] -= c
+
+
+def taken_over(a, b, c):
+    """A variable that is one of two arrays."""
+    for i in range(4):
+        t = c
+        for k in range(a.shape[2]):
+            t = t * 0.5 + a[:, :, k]
+        b[:, :, i] += t
+
+
+BLOCKS = [
+    products_of_turns,
+    until_small,
+    taken_over,
+    last_axis,
+    and_back,
+    steps,
+    broadcast_rows,
+    neighbours_along_the_row,
+    cuts_of_the_row,
+]
 
 
 def neighbouring_rows(a, b, c):
@@ -140,24 +175,45 @@ def number_used_later(a, b, c):
     return s
 
 
+def turned_within(a, b, c):
+    for _i in range(3):
+        t = c * 1.0
+        for _k in range(a.shape[2]):
+            t = t.T * 0.5
+        c += t
+
+
+def moved_within(a, b, c):
+    for _i in range(3):
+        t = c * 1.0
+        for _k in range(5):
+            t[1:] += t[:-1] * 0.5
+        c += t
+
+
+def one_of_two(a, b, c):
+    for i in range(3):
+        t = c
+        for k in range(a.shape[2]):
+            c[:] = t * 0.5 + a[:, :, k]
+            t = c[::-1]
+        b[:, :, i] += t
+
+
+def sum_within(a, b, c):
+    for i in range(3):
+        for k in range(a.shape[2]):
+            if c[0, 0] < 5:
+                c += a[:, :, k]
+        b[:, :, i] += c
+
+
 IN_ORDER = [
+    turned_within, moved_within, one_of_two, sum_within,
     neighbouring_rows, rows_of_what_was_written, upside_down, sums_of_all, transposed, transposed_buffer, one_element, condition,
     moved_buffer, overlapping_parts, rolled, product, other_first_axis, fewer_dimensions, swapped_axes,
     number_used_later,
 ]  # fmt: skip
-
-
-@pytest.fixture
-def texts(monkeypatch):
-    """The kernels that are made."""
-    made, known = [], operator.program
-
-    def program(*args):
-        made.append(json.loads(text := known(*args))["text"])
-        return text
-
-    monkeypatch.setattr(operator, "program", program)
-    return made
 
 
 def arrays(rows, columns=None, turns=30):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import flambeau as torch
-from flambeau.loops import interpreter
+from flambeau.loops.interpreter import compiler
 from flambeau.testing.loops import run
 
 R = np.random.RandomState(2)
@@ -67,6 +67,20 @@ def compared(a, b):
             k += 2
 
 
+def neighbours_that_there_are(a, b):
+    n = len(a)
+    for i in range(n):
+        for j in range(n):
+            if j + 1 < n:
+                b[i, j + 1] += a[i, j] * 2
+            if i + 1 < n:
+                if j > 0:
+                    b[i + 1, j - 1] += a[i, j]
+                b[i + 1, j] -= a[i, j]
+                if j + 2 < n:
+                    b[i + 1, j + 2] += a[i + 1, j]
+
+
 def of_the_other_size(a, b):
     m = b.shape[1]
     for i in range(len(b)):
@@ -77,7 +91,17 @@ def of_the_other_size(a, b):
             b[i, j] += b[i, j + 2]
 
 
-UNCHECKED = [products, elimination, neighbours, downwards, around, windows, compared, of_the_other_size]
+UNCHECKED = [
+    products,
+    elimination,
+    neighbours,
+    downwards,
+    around,
+    windows,
+    compared,
+    neighbours_that_there_are,
+    of_the_other_size,
+]
 
 
 def one_too_far(a, b):
@@ -118,20 +142,27 @@ def up_to_the_end(a, b):
                 b[i, j] = a[i, n - 1 - j] + a[j - 1 if j == n else j, i]
 
 
-CHECKED = [one_too_far, left_of_the_first, grows, passes_the_end, up_to_the_end]
+def past_a_condition(a, b):
+    n = len(a)
+    for i in range(n):
+        if i - 1 < n - 1 and i + 1 < n + n // 40:
+            b[i, 0] = a[i + 1, 0] + a[i - 1, 0]
+
+
+CHECKED = [past_a_condition, one_too_far, left_of_the_first, grows, passes_the_end, up_to_the_end]
 SIZES = (24, 31, 45, 0, 3, 57)
 
 
 @pytest.fixture
 def checks(monkeypatch):
     """The numbers of texts of IndexErrors in the kernels that are made."""
-    made, module = [], interpreter.module
+    made, module = [], compiler.module
 
     def noted(e, *given, **more):
-        made.append(sum(kind == "IndexError" for kind, _ in e.errors))
+        made.append(sum(fault.kind == "IndexError" for fault in e.errors))
         return module(e, *given, **more)
 
-    monkeypatch.setattr(interpreter, "module", noted)
+    monkeypatch.setattr(compiler, "module", noted)
     return made
 
 

@@ -11,8 +11,8 @@ from flambeau.inductor.assembly.code import Code, Names
 from flambeau.inductor.assembly.instructions import Function, Operand, integer, label
 from flambeau.inductor.machine import cache
 from flambeau.loops.arguments import GIVEN, RUNTIME
-from flambeau.loops.recurrences import Kind, Recurrence
-from flambeau.loops.spreading import (
+from flambeau.loops.threads.recurrences import Kind, Recurrence
+from flambeau.loops.threads.spreading import (
     BEGIN,
     BLOCKS,
     END,

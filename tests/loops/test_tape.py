@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from flambeau.inductor.assembly.instructions import DOUBLE, FLOAT, I64, PTR, Operand
-from flambeau.loops.tape import TapeEmitter
+from flambeau.loops.gradients.tape import TapeEmitter
 from flambeau.loops.values import Declined
 
 P = Operand("%p", PTR)

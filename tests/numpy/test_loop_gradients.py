@@ -1,4 +1,4 @@
-"""Derivatives through loops that stay loops (loops/tape.py), beside finite differences, and through SciPy's functions."""
+"""Derivatives through loops that stay loops (loops/gradients/tape), beside finite differences, and through SciPy's functions."""
 
 import math
 

@@ -13,7 +13,7 @@ from ..base import accelerator
 from ..base.enums import Out
 from ..base.logs import artifact
 from ..base.records import made_by, slotted
-from ..base.shape_env import shape_rules
+from ..base.shape_checks import shape_rules
 from ..fx.graph_facts import facts_of
 from . import debug, metrics, on_host
 from .assumptions import Assuming
@@ -266,7 +266,7 @@ def _grouped(program, clock: _Clock, overwritten=(), checks_first=False):
     nodes = eliminate_dead(lowering.nodes, outputs)
     verify(nodes, lowering.buffers)
     clock.passed("eliminate dead nodes")
-    groups = fuse(nodes, lowering.buffers, lowering.values, config.fusion)
+    groups = fuse(nodes, lowering.buffers, lowering.values, config.fusion, lowering.copies)
     verify([n for g in groups for n in g.nodes], lowering.buffers)
     clock.passed("fuse")
     groups = merge(groups, lowering.values) if config.fusion else groups

@@ -13,6 +13,7 @@ RUNTIME = (
     "parallel",
     "interrupted",
     "product",
+    "turn_product",
     "python",
     "spread",
     "spread_within",

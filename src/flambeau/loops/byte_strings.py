@@ -6,8 +6,8 @@ import hashlib
 
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import conversions
 from .emitter import I64, Emitter
+from .numbers import conversions
 from .values import Declined, Known, Scalar
 
 __all__ = ["LONGEST", "element", "is_bytes", "subscript"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arrays, conversions
+from . import arrays
 from .arrays import as_expression
-from .conversions import cast, stored
 from .emitter import BOOL, I64, Emitter
+from .numbers import conversions
+from .numbers.conversions import cast, stored
 from .values import ArrayView, Declined, Expression, Known, Scalar, Slice, Tuple, Under
 
 __all__ = ["advanced", "count_nonzero", "nonzero", "read", "write"]
@@ -84,8 +85,8 @@ class _Places:
         where = dict(zip(self.kept, others))
         for d, a, sizes in self.indices:
             at = self.dimension[d]
-            i = a.element(arrays._indices_of(e, a, middle, sizes))
-            where[at] = arrays._index(e, Scalar(i.dtype, False, i.v), rest.sizes[at], d)
+            i = a.element(arrays.indices_of(e, a, middle, sizes))
+            where[at] = arrays.checked_index(e, Scalar(i.dtype, False, i.v), rest.sizes[at], d)
         return arrays.address(e, rest, [where[d] for d in range(rest.ndim)])
 
 
@@ -211,7 +212,7 @@ def write(e: Emitter, view: ArrayView, key, value, passing, place: str) -> None:
                 )
     for indices in e.loop(places.sizes):
         if isinstance(value, Expression):
-            v = cast(e, value.element(arrays._indices_of(e, value, indices, places.sizes)), view.dtype).v
+            v = cast(e, value.element(arrays.indices_of(e, value, indices, places.sizes)), view.dtype).v
         else:
             v = stored(e, value, view.dtype)
         e.store(places.address(indices), view.dtype, v)

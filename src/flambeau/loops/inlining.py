@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base.records import slotted
-from . import generators, list_functions
+from . import generators
+from .containers import list_functions
 from .emitter import constant
-from .machine import InterpreterPart, Machine
+from .machine import BlockEnd, Edge, InterpreterPart, Machine
 from .operands import Inputs, Operands
 from .recursion import Recursion
 from .region import blocks_of
@@ -86,7 +87,7 @@ class Inlining(InterpreterPart):
             self.variables.forget(prefix)
         for name, (value, default) in values.items():
             self.variables.write(prefix + name, self.operands.given(value()) if default else value)
-        return None, [(base, stack)]
+        return BlockEnd([Edge(base, stack)])
 
     def _around(self) -> list[int]:
         """The functions, by first instruction, whose calls the instruction at hand is within; the innermost first."""
@@ -171,7 +172,7 @@ class Inlining(InterpreterPart):
             value = self.variables.passing(value)
         if base is None:
             self.variables.write(RETURNED, value)
-            return None, [(self.machine.region.exit, self.stack)]
+            return BlockEnd([Edge(self.machine.region.exit, self.stack)])
         block = next(start for start, end in self.machine.region.blocks.items() if start <= self.machine.at < end)
         return self.recursion.returned(base, block, self._callees[base][2] + 1, value)
 

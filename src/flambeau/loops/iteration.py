@@ -8,13 +8,14 @@ from typing import Any
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import inner, list_functions
-from .bounds import LARGEST, Below
-from .containers import Containers
+from .containers import Containers, list_functions
 from .emitter import I64, block_label, constant, turn_label
-from .machine import InterpreterPart, Machine
+from .machine import BlockEnd, Edge, InterpreterPart, Machine
+from .numbers import relations
+from .numbers.bounds import LARGEST, Below
 from .operands import Operands, OverItems, OverRange
 from .parts import ChangingPart, Parts, is_call, lists
+from .threads import inner
 from .values import (
     ArrayView,
     Call,
@@ -163,7 +164,8 @@ class Iteration(InterpreterPart):
             return
         e = self.e
         bounds = _elements(start.bounds, stop.bounds, step)
-        it = Iterator(f"it{inst.index}", step, None, bounds, _below(start, stop, step))
+        related = relations.between_ends(start.relations, stop.relations, step)
+        it = Iterator(f"it{inst.index}", step, None, bounds, _below(start, stop, step), related)
         e.set(f"{it.key}.cur", llvm.I64, start.v)
         e.set(f"{it.key}.stop", llvm.I64, stop.v)
         if inst.index + 1 in self.parallel:
@@ -198,8 +200,8 @@ class Iteration(InterpreterPart):
             body = e.new_label()
             e.branch(self.containers.is_there(c, at), body, turn_label(inst.index))
             e.label(body)
-        ways = [(inst.index + 1, [*below, it, self.containers.item(c, at)]), (inst.target, below)]
-        return (body, done), ways
+        edges = [Edge(inst.index + 1, [*below, it, self.containers.item(c, at)]), Edge(inst.target, below)]
+        return BlockEnd(edges, labels=(body, done))
 
     def _over_lists(self, inst, it: Iterator, names: list[str]):
         """FOR_ITER of enumerate() and zip() that run over such lists."""
@@ -214,8 +216,8 @@ class Iteration(InterpreterPart):
         e.branch(more, body, done)
         e.label(body)
         e.set(f"{it.key}.cur", llvm.I64, e.op("add", at, 1))
-        ways = [(inst.index + 1, [*below, it, self.parts.element(it.parts, at)]), (inst.target, below)]
-        return (body, done), ways
+        edges = [Edge(inst.index + 1, [*below, it, self.parts.element(it.parts, at)]), Edge(inst.target, below)]
+        return BlockEnd(edges, labels=(body, done))
 
     def FOR_ITER(self, inst):
         it = self.stack[-1]
@@ -243,11 +245,13 @@ class Iteration(InterpreterPart):
         e.label(body)
         # Beyond the end once too often does no harm: the slot is written before it is tested.
         e.set(f"{it.key}.cur", llvm.I64, e.op("add", cur, it.step, "nsw"))
-        value = Element(it) if it.parts is not None else Scalar(I64, True, cur, it.bounds, below=it.below)
-        after = (
-            self.stack[:-1] if limit == "limit" else below
-        )  # control gets to the end from a strip's start, or from a turn's
-        return (body, done), [(inst.index + 1, [*below, it, value]), (inst.target, after)]
+        value: Any = Element(it)
+        if it.parts is None:
+            value = Scalar(I64, True, cur, it.bounds, below=it.below, relations=it.relations)
+        # Control gets to the end from a strip's start, or from a turn's.
+        after = self.stack[:-1] if limit == "limit" else below
+        edges = [Edge(inst.index + 1, [*below, it, value]), Edge(inst.target, after)]
+        return BlockEnd(edges, labels=(body, done))
 
 
 def _below(start: Scalar, stop: Scalar, step: int) -> Below:

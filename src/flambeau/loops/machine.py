@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
+from ..base.records import slotted
+from ..inductor.assembly.instructions import Operand
 from .emitter import Emitter
 from .region import LoopRegion
 from .values import Container, Declined, Null, Scalar
 
-__all__ = ["Machine", "InterpreterPart"]
+__all__ = ["BlockEnd", "Edge", "InterpreterPart", "Machine"]
+
+
+@slotted
+class Edge:
+    """Control goes to instruction ``target`` with this operand stack. ``learnt``: types of variables that are known better there.
+    ``continued``: the types of all variables there, where they aren't those of before (behind a recursive call)."""
+
+    target: int
+    stack: list[Any]
+    learnt: Mapping[str, Any] = MappingProxyType({})
+    continued: Mapping[str, Any] | None = None
+
+
+@slotted
+class BlockEnd:
+    """Where control goes at the end of a block. ``test``: of two edges, the first is taken where this is true. ``labels``: those of the edges, where
+    what branches to them is written already; the code stands at the first."""
+
+    edges: list[Edge]
+    test: Operand | None = None
+    labels: tuple[Operand, ...] = ()
 
 
 class Machine:
@@ -51,7 +75,7 @@ class Machine:
 
 
 class InterpreterPart:
-    """A part of the interpreter. Methods whose names are those of instructions are what these do: they return None, or the edges out of the block."""
+    """A part of the interpreter. Methods whose names are those of instructions are what these do: they return None, or the end of the block."""
 
     def __init__(self, machine: Machine):
         self.machine = machine
@@ -63,6 +87,9 @@ class InterpreterPart:
     @property
     def stack(self) -> list:
         return self.machine.stack
+
+    def begin_block(self) -> None:
+        """A block is about to be run."""
 
     def instructions(self) -> dict:
         """Name of an instruction -> its method."""

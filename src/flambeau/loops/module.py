@@ -13,13 +13,14 @@ from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.code import Code
 from ..inductor.assembly.instructions import Function, Instruction, Operand, integer, label
-from . import wrapping
+from . import turn_products
 from .arguments import DATA, GIVEN, META, NULL, OUT, RUNTIME
-from .array_items import OWNERS
 from .containers import CHAIN
-from .emitter import CLEANUP, CODE, LIMBO, SCOPES, SHARED, SMALL_BUFFER, Emitter
-from .inner import InnerLoop
-from .spreading import ERRORS, SLOTS, WHOLE, Spread, blocks, field, functions, turns
+from .containers.array_items import OWNERS
+from .emitter import BUFFER_FUNCTIONS, CLEANUP, CODE, LIMBO, SCOPES, SHARED, Emitter
+from .numbers import wrapping
+from .threads.inner import InnerLoop
+from .threads.spreading import ERRORS, SLOTS, WHOLE, Spread, blocks, field, functions, turns
 
 __all__ = ["KernelArguments", "module"]
 
@@ -46,6 +47,9 @@ def module(e: Emitter, given: KernelArguments, spread: Spread | None = None, inn
     for loop in inner:
         e.declared |= loop.e.declared
         e.scopes |= loop.e.scopes
+    if not inner:
+        # Whether turns of loops within are run by blocks is found out by the clock, and results mustn't depend on that.
+        turn_products.complete(e, given.shapes, given.written)
     _tell_apart(e, given.written)
     body = [
         *_begin(e, given, OUT if spread is None else WHOLE),
@@ -58,7 +62,7 @@ def module(e: Emitter, given: KernelArguments, spread: Spread | None = None, inn
         made += [blocks(loop.name, 0), turns(loop.name, _inner(loop, given))]
     lines = [
         *(line for f in made for line in f.lines()),
-        *([_HELPERS] if e.helpers else []),
+        *([BUFFER_FUNCTIONS] if e.helpers else []),
         *e.functions.values(),
         *sorted(e.declared),
         '!0 = !{!"branch_weights", i32 2000, i32 1}',
@@ -163,132 +167,3 @@ def _end(e: Emitter, owned: Sequence[str], part: bool) -> list[Instruction]:
 
 def _at(name: str) -> Instruction:
     return Instruction("", llvm.VOID, "label", (label(name),))
-
-
-_HELPERS = """
-define internal ptr @flb_new(i64 %size, ptr %malloc) {
-  %whole = add i64 %size, 64
-  %p = call ptr %malloc(i64 %whole)
-  %no = icmp eq ptr %p, null
-  br i1 %no, label %end, label %yes
-yes:
-  store i64 1, ptr %p
-  %waits = getelementptr i8, ptr %p, i64 16
-  store i64 0, ptr %waits
-  %small = getelementptr i8, ptr %p, i64 24
-  store i64 0, ptr %small
-  %data = getelementptr i8, ptr %p, i64 64
-  br label %end
-end:
-  %r = phi ptr [ null, %0 ], [ %data, %yes ]
-  ret ptr %r
-}
-define internal ptr @flb_small(ptr %limbo, ptr %malloc) {
-  %list = getelementptr ptr, ptr %limbo, i64 1
-  %spare = load ptr, ptr %list
-  %none = icmp eq ptr %spare, null
-  br i1 %none, label %fresh, label %again
-again:
-  %link = getelementptr i8, ptr %spare, i64 8
-  %next = load ptr, ptr %link
-  store ptr %next, ptr %list
-  store i64 1, ptr %spare
-  %taken = getelementptr i8, ptr %spare, i64 64
-  br label %end
-fresh:
-  %made = call ptr @flb_new(i64 SMALL, ptr %malloc)
-  %no = icmp eq ptr %made, null
-  br i1 %no, label %end, label %yes
-yes:
-  %small = getelementptr i8, ptr %made, i64 -40
-  store i64 1, ptr %small
-  br label %end
-end:
-  %r = phi ptr [ %taken, %again ], [ null, %fresh ], [ %made, %yes ]
-  ret ptr %r
-}
-define internal void @flb_end(ptr %limbo, ptr %free) {
-  %list = getelementptr ptr, ptr %limbo, i64 1
-  br label %head
-head:
-  %p = load ptr, ptr %list
-  %no = icmp eq ptr %p, null
-  br i1 %no, label %end, label %yes
-yes:
-  %link = getelementptr i8, ptr %p, i64 8
-  %next = load ptr, ptr %link
-  store ptr %next, ptr %list
-  call void %free(ptr %p)
-  br label %head
-end:
-  ret void
-}
-define internal void @flb_keep(ptr %data) {
-  %no = icmp eq ptr %data, null
-  br i1 %no, label %end, label %yes
-yes:
-  %p = getelementptr i8, ptr %data, i64 -64
-  %n = load i64, ptr %p
-  %m = add i64 %n, 1
-  store i64 %m, ptr %p
-  br label %end
-end:
-  ret void
-}
-define internal void @flb_drop(ptr %data, ptr %limbo) {
-  %no = icmp eq ptr %data, null
-  br i1 %no, label %end, label %yes
-yes:
-  %p = getelementptr i8, ptr %data, i64 -64
-  %n = load i64, ptr %p
-  %m = sub i64 %n, 1
-  store i64 %m, ptr %p
-  %last = icmp eq i64 %m, 0
-  br i1 %last, label %dead, label %end
-dead:
-  %waits = getelementptr i8, ptr %p, i64 16
-  %w = load i64, ptr %waits
-  %known = icmp ne i64 %w, 0
-  br i1 %known, label %end, label %enter
-enter:
-  store i64 1, ptr %waits
-  %next = load ptr, ptr %limbo
-  %link = getelementptr i8, ptr %p, i64 8
-  store ptr %next, ptr %link
-  store ptr %p, ptr %limbo
-  br label %end
-end:
-  ret void
-}
-define internal void @flb_flush(ptr %limbo, ptr %free) {
-  br label %head
-head:
-  %p = load ptr, ptr %limbo
-  %no = icmp eq ptr %p, null
-  br i1 %no, label %end, label %yes
-yes:
-  %link = getelementptr i8, ptr %p, i64 8
-  %next = load ptr, ptr %link
-  store ptr %next, ptr %limbo
-  %waits = getelementptr i8, ptr %p, i64 16
-  store i64 0, ptr %waits
-  %n = load i64, ptr %p
-  %dead = icmp eq i64 %n, 0
-  br i1 %dead, label %gone, label %head
-gone:
-  %small = getelementptr i8, ptr %p, i64 24
-  %class = load i64, ptr %small
-  %is = icmp eq i64 %class, 1
-  br i1 %is, label %spare, label %other
-spare:
-  %list = getelementptr ptr, ptr %limbo, i64 1
-  %before = load ptr, ptr %list
-  store ptr %before, ptr %link
-  store ptr %p, ptr %list
-  br label %head
-other:
-  call void %free(ptr %p)
-  br label %head
-end:
-  ret void
-}""".replace("SMALL", str(SMALL_BUFFER))

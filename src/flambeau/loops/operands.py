@@ -11,9 +11,9 @@ from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
 from . import arrays
-from .bounds import GIVEN, Below, SizeOperand
 from .emitter import I64, SMALL_SIZE
 from .machine import InterpreterPart, Machine
+from .numbers.bounds import GIVEN, Below, SizeOperand
 from .values import Array, Declined, Known, Method, Scalar, Size, Stream, Symbolic, Text, Tuple
 
 if TYPE_CHECKING:
@@ -194,4 +194,4 @@ class Operands(InterpreterPart):
 
     def threshold(self, n: int) -> None:
         if len(self.thresholds) < 40:
-            self.thresholds.update((n - 1, n))
+            self.thresholds.update((n - 2, n - 1, n))

@@ -25,11 +25,11 @@ from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..inductor.lowering.donate import writing_form
-from .complexes import part
-from .conversions import INSTEAD, RESHAPED
+from .faults import Remedy
 from .interpreter import Compiled
+from .numbers.complexes import part
 from .numpy_calls import perform
-from .streams import stream_of
+from .random_numbers.streams import stream_of
 
 __all__ = ["drawing_loop", "loop", "metas_of", "native_call", "program"]
 
@@ -64,7 +64,7 @@ def program(
                 for d in (*_numbers(dtype), *(("|i1",) if weak is None else ()))
             ]
             + ["<i8"] * len(compiled.grown),
-            "errors": compiled.errors,
+            "errors": [fault.packed() for fault in compiled.errors],
             "shapes": compiled.sizes,
             "dtypes": [d.str for d in compiled.dtypes],
             "numbers": [len(compiled.ints), len(compiled.floats)],
@@ -99,11 +99,11 @@ def _call(text: str, over: tuple[int, ...], spent: tuple[int, ...] = ()) -> Call
         address = cache.addresses({name: p["text"].replace("@KERNEL", f"@{name}")}, optimise=True)[name]
 
     def fail(code: int, *numbers: int):
-        kind, text = p["errors"][code - 1]
+        kind, text, remedy = p["errors"][code - 1]
         site = SITES[p["site"]]
-        if text.endswith(RESHAPED) and not site.reshapes:
+        if remedy == Remedy.RESHAPES and not site.reshapes:
             site.reshapes = True
-        elif text.endswith(INSTEAD):
+        elif remedy:
             site.native = False
         error = getattr(builtins, kind)(text.format(*numbers))
         if p["first"]:

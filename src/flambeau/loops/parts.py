@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ..base.records import slotted
+from ..base.records import replace, slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arrays, byte_strings, conversions, text
-from .bounds import LARGEST, Bounds
+from . import arrays, byte_strings, text
 from .containers import Containers
 from .emitter import I64, SMALL_SIZE, constant
+from .faults import TOO_LONG
 from .machine import InterpreterPart, Machine
+from .numbers import conversions
+from .numbers.bounds import LARGEST, Bounds
 from .values import ArrayView, Call, Container, Declined, Expression, Known, Scalar, Size, Text, Tuple
 from .variables import Variables
 
@@ -215,10 +217,11 @@ class Parts(InterpreterPart):
     def end(self, s: Scalar) -> Scalar:
         s = conversions.to_int(self.e, s)
         if s.bounds and s.bounds[0] == s.bounds[1] and abs(s.bounds[0]) <= SMALL_SIZE:
-            return constant(s.bounds[0])  # short loops within are written out
+            # Short loops within are written out. What else is known is so where the bounds widen in another turn.
+            return replace(constant(s.bounds[0]), below=s.below, relations=s.relations)
         if not (s.bounds and -LARGEST <= s.bounds[0] and s.bounds[1] <= LARGEST):
             inside = self.e.cmp("ult", self.e.op("add", s.v, LARGEST), 2 * LARGEST - 1)
-            self.e.check(inside, "OverflowError", conversions.TOO_LONG)
+            self.e.check(inside, "OverflowError", TOO_LONG)
         return s
 
     def parted(self, at: Operand, n: Operand) -> tuple[Operand, Operand]:

@@ -6,8 +6,9 @@ import numpy as np
 
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
-from . import arithmetic, arrays, comparisons, conversions
+from . import arrays
 from .emitter import I64, Emitter, constant
+from .numbers import arithmetic, comparisons, conversions
 from .values import Declined, Scalar, Tuple
 
 BOOL = np.dtype(bool)

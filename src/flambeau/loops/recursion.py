@@ -14,8 +14,8 @@ from typing import Any
 from ..base.records import slotted
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, Type
-from .conversions import INSTEAD
-from .machine import InterpreterPart, Machine
+from .faults import Limit
+from .machine import BlockEnd, Edge, InterpreterPart, Machine
 from .parts import ArrayPart, ListPart
 from .values import (
     CONFLICT,
@@ -33,10 +33,11 @@ from .values import (
     ViewType,
     register_type,
     type_of,
+    unrelated,
 )
 from .variables import Variables
 
-__all__ = ["Continued", "Recursion"]
+__all__ = ["Recursion"]
 
 DEEPEST = 5000  # calls within calls, where Python allows more
 # A complex number is two words, which don't lie as vectors do.
@@ -55,13 +56,6 @@ class Frame:
     @property
     def words(self) -> int:
         return 1 + sum(2 if t.lanes > 1 else 1 for _, t in self.slots)
-
-
-@slotted
-class Continued:
-    """An edge after which other variables are known than before it."""
-
-    types: dict[str, Any]
 
 
 class Recursion(InterpreterPart):
@@ -88,14 +82,14 @@ class Recursion(InterpreterPart):
         if e.noting:
             raise Declined("a recursive call where gradients are asked for")
         kept = {
-            name: t
+            name: unrelated(t)
             for name, t in sorted(variables.types.items())
             if name.startswith(tuple(prefixes)) or (name.startswith("it") and inside(int(name[2:].split(".")[0])))
         }
         below = self.depths[base]
         for d, value in enumerate(self.stack[below:], below):
             variables.keep(f"stack{d}", value)
-        types = tuple(type_of(v) for v in self.stack[below:])
+        types = tuple(unrelated(type_of(v)) for v in self.stack[below:])
         slots = [slot for name, t in kept.items() for slot in _slots(name, t)]
         slots += [slot for d, t in enumerate(types, below) for slot in _slots(f"stack{d}", t)]
         frame = Frame(kept, types, slots)
@@ -107,13 +101,13 @@ class Recursion(InterpreterPart):
             variables.forget(prefix)
         return self.stack[:below]
 
-    def returned(self, base: int, block: int, behind: int, value) -> tuple:
+    def returned(self, base: int, block: int, behind: int, value) -> BlockEnd:
         """Edges of a return: behind the first call, and behind each of those within."""
         self.returns.setdefault(base, set()).add(block)
         e, frames = self.e, self.frames.get(base, {})
-        ways: list = [(behind, [*self.stack, value])]
+        edges = [Edge(behind, [*self.stack, value])]
         if not frames:
-            return None, ways
+            return BlockEnd(edges)
         number = e.get(f"@call.{base}", llvm.I64)
         labels = []
         for at, frame in sorted(frames.items()):
@@ -124,8 +118,8 @@ class Recursion(InterpreterPart):
             e.jump(go)
             e.label(other)
             labels.append(go)
-            ways.append((at + 1, [*self.stack, *extra, value], Continued(self._after(base, frame))))
-        return (other, *labels), ways
+            edges.append(Edge(at + 1, [*self.stack, *extra, value], continued=self._after(base, frame)))
+        return BlockEnd(edges, labels=(other, *labels))
 
     def _after(self, base: int, frame: Frame) -> dict[str, Any]:
         """Types of all variables behind a recursive call: those of the callers, and those that the recursion doesn't have."""
@@ -154,8 +148,9 @@ class Recursion(InterpreterPart):
     def _push(self, base: int, at: int, frame: Frame) -> None:
         e = self.e
         memory, depth = self._memory(base, frame.words), e.get(f"@depth.{base}", llvm.I64)
-        text = "maximum recursion depth exceeded" + (INSTEAD if self.limit < sys.getrecursionlimit() else "")
-        e.check(e.cmp("sle", depth, (self.limit - 1) * frame.words), "RecursionError", text)
+        text = "maximum recursion depth exceeded"
+        told = Limit(text) if self.limit < sys.getrecursionlimit() else text
+        e.check(e.cmp("sle", depth, (self.limit - 1) * frame.words), "RecursionError", told)
         e.spend(1)
         for place, (name, type) in self._places(memory, depth, frame):
             e.write(e.get(name, type), place, ALIGNED)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from ..base.records import replace, slotted
 from ..inductor.assembly.instructions import Operand, integer
-from . import arithmetic, comparisons, conversions
+from . import turn_products
 from .arrays import address, as_expression, count, fill, temporary
-from .conversions import cast, loop_dtypes
 from .emitter import BOOL, F64, I64, Emitter, constant
+from .numbers import arithmetic, comparisons, conversions
+from .numbers.conversions import cast, loop_dtypes
 from .rows import better, by_rows, divided, joined, places_by_rows
 from .values import ArrayView, Declined, Expression, Scalar, Size, register_type
 
@@ -213,10 +215,10 @@ def _whole(e: Emitter, rule: Reduction, x: Expression) -> Scalar:
     return Scalar(rule.dtype(x.dtype), False, e.get(name, t))
 
 
-def dot(e: Emitter, a, b, place: str):
+def dot(e: Emitter, a, b, place: str, around: Sequence = ()):
     """``a @ b`` of vectors and matrices, of numbers of one dtype. Sums of floats may be taken in any order, as BLAS does. Products with a matrix of
     floats are the runtime's (csrc/kernels/gemm.c) unless the matrices are known to be small; a matrix of other numbers that lies by the result's
-    elements is read along the memory, into a result in memory."""
+    elements is read along the memory, into a result in memory. ``around``: the operand stack."""
     given = a, b
     a, b = as_expression(e, a), as_expression(e, b)
     if not all(isinstance(x, Expression) and x.ndim in (1, 2) for x in (a, b)):
@@ -231,7 +233,7 @@ def dot(e: Emitter, a, b, place: str):
     bounds = [e.bounds_of(size) for size in (*sizes, n)]
     small = None not in bounds and math.prod([b[1] for b in bounds if b]) <= SMALL_PRODUCT
     if sizes and dtype in (np.float32, np.float64) and not e.noting and not small:
-        return _by_runtime(e, given, dtype, sizes, place)
+        return _by_runtime(e, given, dtype, sizes, place, around)
 
     def added(total: Operand, x: Operand, y: Operand) -> Operand:
         if dtype.kind == "f":
@@ -280,7 +282,7 @@ def _of(dtype: np.dtype) -> Scalar:
     return constant(dtype.type(0))
 
 
-def _by_runtime(e: Emitter, given, dtype: np.dtype, sizes: tuple[Size, ...], place: str) -> ArrayView:
+def _by_runtime(e: Emitter, given, dtype: np.dtype, sizes: tuple[Size, ...], place: str, around: Sequence) -> ArrayView:
     """The product, called from csrc/kernels/gemm.c: of operands in memory."""
 
     def in_memory(x, side: str) -> ArrayView:
@@ -298,5 +300,7 @@ def _by_runtime(e: Emitter, given, dtype: np.dtype, sizes: tuple[Size, ...], pla
     k, item = b.sizes[0], dtype.itemsize
     left = a.strides if a.ndim == 2 else (item, *a.strides)
     right = b.strides if b.ndim == 2 else (*b.strides, item)
-    e.product(dtype == np.float64, (m, n, k), (a.ptr, *left), (b.ptr, *right), out.ptr)
+    parts = turn_products.of_arrays(a, b)
+    several = None if parts is None else partial(turn_products.call, e, parts, around)
+    e.product(dtype == np.float64, (m, n, k), (a.ptr, *left), (b.ptr, *right), out.ptr, several)
     return out

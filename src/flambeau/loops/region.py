@@ -162,16 +162,16 @@ def _blocks(insts, reached: set[int], starts: set[int]) -> dict[int, int]:
     return blocks
 
 
-def own_cells(insts, region: LoopRegion) -> set[str]:
+def own_cells(insts, region: LoopRegion) -> frozenset[str]:
     """Variables of inner functions that only the loop assigns and reads."""
     names = _cells(insts)
     inside = {i for start, end in region.blocks.items() for i in range(start, end)}
     used = [i for i in insts if i.argval in names and i.name in (*_OF_CELLS, "LOAD_FAST")]
     assigned = {i.argval for i in used if i.name == "STORE_DEREF" and i.index in inside}
-    return assigned - {i.argval for i in used if i.index not in inside}
+    return frozenset(assigned - {i.argval for i in used if i.index not in inside})
 
 
-def with_locals(insts, cells: set[str]) -> list:
+def with_locals(insts, cells: frozenset[str]) -> list:
     """The instructions with these variables as the function's locals. What hands a cell to an inner function is LOAD_CLOSURE, which CPython 3.13
     writes as LOAD_FAST."""
     names, out = _cells(insts), list(insts)

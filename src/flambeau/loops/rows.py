@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import comparisons
 from .arrays import address, count, temporary
-from .conversions import cast
 from .emitter import I64, Emitter, constant
+from .numbers import comparisons
+from .numbers.conversions import cast
 from .values import ArrayView, Expression, Scalar, Size, known, memory_type
 
 __all__ = ["better", "by_rows", "divided", "joined", "places_by_rows"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ..base.records import replace
-from . import arrays, conversions
+from . import arrays
 from .emitter import Emitter, constant
+from .faults import Limit
 from .values import ArrayView, Declined, Expression, Scalar, Size, Tuple
 
 __all__ = ["flatten", "ravel", "reshape", "transpose"]
@@ -70,6 +71,6 @@ def _together(e: Emitter, place: str, x) -> ArrayView:
         if s != step:
             # Where there is one element it doesn't matter how far the next one would be.
             fits = e.op("or", e.cmp("eq", s, step), e.cmp("ule", n, 1))
-            e.check(fits, "RuntimeError", f"reshape of elements in another order{conversions.INSTEAD}")
+            e.check(fits, "RuntimeError", Limit("reshape of elements in another order"))
         step = e.mul(step, n)
     return x

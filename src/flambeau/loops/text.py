@@ -13,8 +13,10 @@ import numpy as np
 
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand, integer
-from . import arrays, comparisons, conversions
+from . import arrays
 from .emitter import BOOL, I64, Emitter, constant
+from .faults import Limit
+from .numbers import comparisons, conversions
 from .values import CHARACTER, ArrayView, Declined, Known, Method, Scalar, Size, Slice, Text, Tuple
 
 __all__ = [
@@ -241,6 +243,6 @@ def method(e: Emitter, owner, name: str, args: list) -> Scalar:
         return _count(e, owner, character(args[0]))
     if args or name not in _METHODS:
         raise Declined(f"{name}() of text with these arguments")
-    text = f"{name}() of a character beyond ASCII in a compiled loop{conversions.INSTEAD}"
+    text = Limit(f"{name}() of a character beyond ASCII in a compiled loop")
     e.check(e.cmp("ult", owner.v, 128), "RuntimeError", text)
     return _METHODS[name](e, owner.v)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ..inductor.assembly import instructions as llvm
 from ..inductor.assembly.instructions import Operand
-from . import comparisons, conversions, text
+from . import text
 from .emitter import BOOL, Emitter
+from .faults import Limit
+from .numbers import comparisons
 from .values import Declined, Scalar, Tuple
 
 __all__ = ["compare"]
@@ -47,5 +49,5 @@ def _numbers(e: Emitter, op: str, a, b) -> Operand:
     for s in (a, b):
         if s.kind == "f":
             ordered = e.cmp("ord", s.v, s.v)
-            e.check(ordered, "RuntimeError", f"a NaN in a tuple that a compiled loop compares{conversions.INSTEAD}")
+            e.check(ordered, "RuntimeError", Limit("a NaN in a tuple that a compiled loop compares"))
     return comparisons.compare(e, op, a, b).v

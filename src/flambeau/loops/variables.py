@@ -10,11 +10,14 @@ from typing import Any
 
 from ..base.records import replace
 from ..inductor.assembly import instructions as llvm
-from . import arrays, conversions, text
+from . import arrays, text
 from .arguments import NULL
 from .containers import Containers, Given
 from .emitter import I64
+from .faults import Limit
 from .machine import InterpreterPart, Machine
+from .numbers import conversions
+from .numbers.relations import Relations, VariableValue, equal_to
 from .operands import GivenArray, Operands
 from .values import (
     CONFLICT,
@@ -46,7 +49,8 @@ __all__ = ["Variables"]
 class Variables(InterpreterPart):
     """``types``: of the variables where the code is that is run; ``values``: of those that have been read or written in this block. ``index``: the
     variable that only the range of the outermost loop assigns. ``element``: makes an iterator's element, see :mod:`.iteration`. ``initial``: what
-    variables hold before the loop, or why that isn't known. ``owned``: those that may hold an array made in the loop."""
+    variables hold before the loop, or why that isn't known. ``owned``: those that may hold an array made in the loop. ``at_start``: the values that
+    variables have where a block begins, as relations name them; ``assigned``: those that the block has given them."""
 
     def __init__(
         self, machine: Machine, operands: Operands, index: str | None, element: Callable, containers: Containers
@@ -58,11 +62,13 @@ class Variables(InterpreterPart):
         self.values: dict[str, Any] = {}
         self.initial: dict[str, Any] = {}
         self.owned: set[str] = set()
+        self.at_start: dict[str, VariableValue] = {}
+        self.assigned: dict[str, VariableValue] = {}
         self.strange = False  # whether what types tell of the turn is about another loop
 
     def begin(self, types: dict[str, Any]) -> None:
         """Nothing but these types is known."""
-        self.types, self.values = dict(types), {}
+        self.types, self.values, self.assigned = dict(types), {}, {}
 
     def enter(self, types: dict[str, Any]) -> None:
         """These are the types here; the values that are known stay so."""
@@ -133,7 +139,16 @@ class Variables(InterpreterPart):
         e = self.e
         if isinstance(t, ScalarType):
             flag = e.get(f"{name}.w", llvm.I8) if t.weak is None else None
-            return Scalar(t.dtype, t.weak, e.get(name, register_type(t.dtype)), t.bounds, None, flag, below=t.below)
+            return Scalar(
+                t.dtype,
+                t.weak,
+                e.get(name, register_type(t.dtype)),
+                t.bounds,
+                None,
+                flag,
+                below=t.below,
+                relations=t.relations,
+            )
         if isinstance(t, ViewType) and t.whole is not None:
             return arrays.operand(self.operands.arrays[t.whole])
         if isinstance(t, ViewType):
@@ -151,6 +166,7 @@ class Variables(InterpreterPart):
                 owner,
                 t.whole,
                 frozenset() if self.strange else t.turn,
+                t.rows,
             )
         if isinstance(t, Element):
             return self._element(t.of.parts, e.op("sub", e.get(f"{t.of.key}.cur", llvm.I64), 1), t.of.bounds)
@@ -180,14 +196,30 @@ class Variables(InterpreterPart):
                 self.require(name)
                 t = self.types[name] = t.of
             self.values[name] = self.fetch(name, t)
-        if name == self.index and isinstance(self.values[name], Scalar) and self.values[name].dtype == I64:
-            self.values[name] = replace(self.values[name], turn=0)
+        value = self.values[name]
+        if isinstance(value, Scalar) and value.dtype == I64:
+            if value.weak and value.const is None:
+                same = equal_to(self.value_of(name))
+                if not same <= value.relations:
+                    self.values[name] = replace(value, relations=value.relations | same)
+            if name == self.index:
+                self.values[name] = replace(self.values[name], turn=0)
         return self.values[name]
+
+    def value_of(self, name: str) -> VariableValue:
+        """The value that the variable has here."""
+        return self.assigned.get(name) or self.at_start.setdefault(name, VariableValue(name))
+
+    def still_related(self, relations: Relations) -> Relations:
+        """At the end of a block: the relations to values that variables still have, as the next block names them."""
+        still = [r for r in relations if self.value_of(r.value.name) is r.value]
+        starts = ((r, self.at_start.setdefault(r.value.name, VariableValue(r.value.name))) for r in still)
+        return frozenset(r if value is r.value else replace(r, value=value) for r, value in starts)
 
     def require(self, name: str) -> None:
         """Leave the loop unless the variable has a value here."""
         has = self.e.cmp("ne", self.e.get(f"{name}.is", llvm.I8), 0)
-        self.e.check(has, "RuntimeError", f"{name} has no value in a compiled loop{conversions.INSTEAD}")
+        self.e.check(has, "RuntimeError", Limit(f"{name} has no value in a compiled loop"))
 
     def write(self, name: str, value) -> None:
         e = self.e
@@ -204,6 +236,7 @@ class Variables(InterpreterPart):
             e.set(f"{name}.b", llvm.PTR, owner or NULL)
         self.types[name] = type_of(value)
         self.values[name] = value
+        self.assigned[name] = VariableValue(name)
         self.keep(name, value)
 
     def passing(self, x: Expression) -> ArrayView:

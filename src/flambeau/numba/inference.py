@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..dynamo.bytecode.instructions import decode, live_locals
-from ..loops import Declined, compile_region
+from ..loops.compile import compile_region
 from ..loops.emitter import constant
 from ..loops.inlining import Callee
 from ..loops.operands import GivenArray, Inputs, OverRange
-from ..loops.values import Known, NoValue, Symbolic
+from ..loops.values import Declined, Known, NoValue, Symbolic
 
 __all__ = ["result_dtype"]
 

@@ -20,6 +20,7 @@ import numpy.strings
 
 from ..base.device import CPU
 from ..base.dtypes import from_numpy
+from ..base.quiet import errstate
 from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
@@ -188,7 +189,7 @@ def sample(call: str, descriptions: tuple):
             for (shape, d), of in zip(descriptions, dtypes, strict=True)
         ]
         try:
-            with np.errstate(all="ignore"), warnings.catch_warnings():
+            with errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 result = _run(call, arrays)
         except Exception as e:

@@ -1,9 +1,8 @@
 """NumPy's random numbers in graphs: each call is a node that calls NumPy's own generator, so that the streams are NumPy's, bit for bit.
 
-``numpy::draw`` calls a method of a generator, given by its table (loops/streams.py); ``numpy::generator`` makes a generator. Both are effects:
-they stay, in their order, and run once. Shape and dtype of what is drawn follow from the arguments: from ``size``, else from the parameters,
-by the rules here; where a rule needs NumPy's word, the method is asked with parameters made up (:data:`MADE_UP`), on a generator of nobody's.
-"""
+``numpy::draw`` calls a method of a generator, given by its table (loops/random_numbers/streams.py); ``numpy::generator`` makes a generator. Both are
+effects: they stay, in their order, and run once. Shape and dtype of what is drawn follow from the arguments: from ``size``, else from the parameters,
+by the rules here; where a rule needs NumPy's word, the method is asked with parameters made up (:data:`MADE_UP`), on a generator of nobody's."""
 
 from __future__ import annotations
 
@@ -19,13 +18,14 @@ import numpy as np
 from .. import _C
 from ..base.device import CPU
 from ..base.dtypes import from_numpy
+from ..base.quiet import errstate
 from ..base.shapes import contiguous_strides
 from ..base.symint import NUMBERS, is_int
 from ..core.declare import extern
 from ..core.definition import TensorMeta
 from ..core.tensor import Tensor
 from ..dynamo.numpy import numpy_bridge
-from ..loops.streams import CLASSES, DISTRIBUTIONS, FIRST, new_table, stream_of
+from ..loops.random_numbers.streams import DISTRIBUTIONS, FIRST, classes, new_table, stream_of
 from .literals import CONTAINERS, NONE, Kind, Literal, arguments_of, as_literal, literal, value
 from .promotion import is_tensor
 
@@ -87,7 +87,7 @@ def _parsed(call: str):
     """(class of the generator, method, positional arguments, keyword arguments). ValueError for what isn't a draw."""
     cls, method, *given = ast.literal_eval(call)
     args, kwargs = arguments_of(*given)
-    cls = next((c for c in CLASSES if c.__name__ == cls), None)
+    cls = next((c for c in classes() if c.__name__ == cls), None)
     if cls is None or method not in METHODS[cls]:
         raise ValueError(f"{method} is not a draw that graphs make")
     return cls, method, args, kwargs
@@ -110,7 +110,7 @@ def _sampled(cls, method: str, given: str, shapes: tuple):
     """What a call gives with arrays of these (name of the parameter, shape, dtype) made up."""
     arrays = [MADE_UP.get(name, np.ones)(shape).astype(dtype) for name, shape, dtype in shapes]
     values = {name: _read(as_literal(item), arrays, (), ()) for name, item in ast.literal_eval(given)}
-    with np.errstate(all="ignore"), warnings.catch_warnings():
+    with errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         warnings.simplefilter("ignore", RuntimeWarning)
         return getattr(_nobodys(cls), method)(**values)

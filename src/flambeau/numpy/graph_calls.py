@@ -27,7 +27,8 @@ from .. import _C, _frame, _runtime
 from ..base.device import CPU
 from ..base.dtypes import from_numpy
 from ..base.numpy_kernels import served
-from ..base.shape_env import data_dependent_size
+from ..base.quiet import errstate
+from ..base.shape_checks import data_dependent_size
 from ..base.shapes import contiguous_strides
 from ..core.declare import extern
 from ..core.definition import TensorMeta
@@ -204,7 +205,7 @@ def _sample(call: str, descriptions: tuple) -> Any:
         made[...] = a
         arrays.append(made)
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
+        with errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = _run(call, arrays)
             leaves = leaves_of(result)

@@ -8,25 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..base.dtypes import DType, bool_, float32, float64, int32, int64
-from ..base.shape_env import GuardOnDataDependentSymNode
+from ..base.dtypes import DType, float32, float64, int32, int64
 from ..core.operator import namespace
 from ..core.tensor import Tensor
+from .placing import place
 from .promotion import is_tensor
+from .writable import as_value, equal, same_shape
 
 __all__ = ["WRITTEN_IN_PLACE", "updated_at"]
 
 aten = namespace("aten")
-_NUMBERS = {float64: (int, float), int64: (int,), bool_: (bool,)}
 _REDUCED = {"maximum": "amax", "minimum": "amin", "multiply": "prod"}
-
-
-def _as_value(v, dtype: DType) -> Tensor | None:
-    """What is written as a tensor of the array's dtype, where that rounds and refuses nothing."""
-    if is_tensor(v):
-        return v if v.dtype is dtype and not v.requires_grad else None
-    fits = type(v) in _NUMBERS.get(dtype, ()) and not (type(v) is int and not -(2**63) <= v < 2**63)
-    return aten.scalar_tensor.default(v, dtype=dtype) if fits else None
 
 
 def _as_index(index) -> Tensor | None:
@@ -36,22 +28,10 @@ def _as_index(index) -> Tensor | None:
     return index if is_tensor(index) and index.dtype in (int64, int32) and index.ndim else None
 
 
-def _equal(m, n) -> bool:
-    """Whether two sizes are equal; False where only data tells."""
-    try:
-        return bool(m == n)
-    except GuardOnDataDependentSymNode:
-        return False
-
-
-def _same(a, b) -> bool:
-    return len(a) == len(b) and all(map(_equal, a, b))
-
-
 def _broadcasts(given, shape) -> bool:
     """Whether sizes are broadcast to ``shape``."""
     tail = shape[len(shape) - len(given) :]
-    return len(given) <= len(shape) and all(_equal(n, 1) or _equal(n, m) for n, m in zip(given, tail))
+    return len(given) <= len(shape) and all(equal(n, 1) or equal(n, m) for n, m in zip(given, tail))
 
 
 def _unless_outside(write: Callable, *args) -> bool:
@@ -64,11 +44,11 @@ def _unless_outside(write: Callable, *args) -> bool:
 
 def put(a: Tensor, ind, v, mode: str = "raise") -> bool:
     """np.put of as many values as indices, or one, into an array whose elements lie in order."""
-    index, value = _as_index(ind), _as_value(v, a.dtype)
+    index, value = _as_index(ind), as_value(v, a.dtype)
     if mode != "raise" or index is None or value is None or not a.is_contiguous():
         return False
-    if not all(_equal(n, 1) for n in value.shape):
-        if not _same(value.shape, index.shape):
+    if not all(equal(n, 1) for n in value.shape):
+        if not same_shape(value.shape, index.shape):
             return False
         value = aten.reshape.default(value, [-1])
     else:
@@ -79,13 +59,13 @@ def put(a: Tensor, ind, v, mode: str = "raise") -> bool:
 
 def put_along_axis(arr: Tensor, indices, values, axis: int) -> bool:
     """np.put_along_axis."""
-    value = _as_value(values, arr.dtype)
+    value = as_value(values, arr.dtype)
     fits = is_tensor(indices) and indices.dtype in (int64, int32) and indices.ndim == arr.ndim
     if value is None or not fits or type(axis) is not int or not -arr.ndim <= axis < arr.ndim:
         return False
     axis %= arr.ndim
     others = [d for d in range(arr.ndim) if d != axis]
-    if not all(_equal(indices.shape[d], 1) or _equal(indices.shape[d], arr.shape[d]) for d in others):
+    if not all(equal(indices.shape[d], 1) or equal(indices.shape[d], arr.shape[d]) for d in others):
         return False
     shape = [indices.shape[d] if d == axis else n for d, n in enumerate(arr.shape)]
     if not _broadcasts(value.shape, shape):
@@ -97,19 +77,6 @@ def put_along_axis(arr: Tensor, indices, values, axis: int) -> bool:
         for d, n in enumerate(arr.shape)
     ]
     return _unless_outside(arr.index_put_, tuple(places), value)
-
-
-def place(arr: Tensor, mask, vals) -> bool:
-    """np.place of one value."""
-    if type(vals) in (list, tuple) and len(vals) == 1:
-        vals = vals[0]
-    value = _as_value(vals, arr.dtype)
-    if value is None or not all(_equal(n, 1) for n in value.shape):
-        return False
-    if not is_tensor(mask) or mask.dtype is not bool_ or not _same(mask.shape, arr.shape):
-        return False
-    arr.copy_(aten.where.self(mask, aten.reshape.default(value, []), arr.clone()))
-    return True
 
 
 WRITTEN_IN_PLACE = {"put": put, "put_along_axis": put_along_axis, "place": place}
@@ -127,7 +94,7 @@ def updated_at(name: str, a: Tensor, index, *operands) -> bool:
         return False
     wide = max(indices, key=lambda i: i.ndim).shape
     shape = [*wide, *a.shape[len(indices) :]]
-    if not all(_same(i.shape, wide) for i in indices) or not _broadcasts(value.shape, shape):
+    if not all(same_shape(i.shape, wide) for i in indices) or not _broadcasts(value.shape, shape):
         return False
     if name in ("add", "subtract"):
         value = value if name == "add" else aten.neg.default(value)
@@ -144,4 +111,4 @@ def _operand(v, dtype: DType) -> Tensor | None:
     if type(v) in (int, float):
         fits = dtype is float64 or (type(v) is int and dtype is not float32 and -(2**31) < v < 2**31)
         return aten.scalar_tensor.default(v, dtype=dtype) if fits else None
-    return _as_value(v, dtype)
+    return as_value(v, dtype)

@@ -101,7 +101,7 @@ class ndarray:
         return (self[i] for i in range(len(self)))
 
     def __array__(self, dtype=None, copy=None):
-        return self.tensor.__array__(dtype)
+        return self.tensor.__array__(dtype, copy)
 
     def __repr__(self):
         return (

@@ -14,6 +14,7 @@ PROGRAMS = {
     "extremes": lambda x: (x.amax(0), x.amin(0)),
     "product, part by part": lambda x: (x * 0.5 + 1).prod(0),
     "weighted": lambda x: (x * torch.arange(x.shape[0], dtype=x.dtype)[:, None]).sum(0),
+    "by numbers of the rows": lambda x: (x * x.isfinite().sum(1, keepdim=True)).sum(0),
     "any": lambda x: (x > 2).any(0),
     "all": lambda x: (x > -4).all(0),
     "norm": lambda x: x.square().sum(0).sqrt(),

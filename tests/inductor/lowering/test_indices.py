@@ -5,6 +5,7 @@ import random
 import pytest
 
 import flambeau as torch
+from flambeau.inductor import metrics
 
 
 def flipped_reshape(x):
@@ -95,3 +96,27 @@ def test_an_index_of_fractions_is_refused(error, f, dtype):
         f(x, i)
     with pytest.raises(error, match="ndex|ndices"):
         torch.compile(f)(x, i)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    "read", [lambda t, i: t[i], lambda t, i: t.take(i), lambda t, i: t.index_select(0, i.flatten())]
+)
+def test_a_table_is_computed_once(read, dynamic):
+    """Where many more elements are read than it has, and they cost something; a read of as few is one kernel with what it reads."""
+
+    def costly(x, i):
+        return read((255.0 * x / x[-1] + 3).to(torch.uint8), i)
+
+    def cheap(x, i):
+        return read(x * 2, i)
+
+    x = torch.arange(1, 51, dtype=torch.float64)
+    for f, n, kernels in ((costly, 300, 2), (costly, 20, 1), (cheap, 300, 1)):
+        torch._dynamo.reset()
+        i = torch.randint(0, 50, (n, 2))
+        metrics.reset()
+        assert torch.equal(torch.compile(f, dynamic=dynamic)(x, i), f(x, i))
+        assert dynamic or metrics.generated_kernel_count == kernels  # a graph for all sizes may be kept from other ones
+    with pytest.raises((IndexError, RuntimeError)):
+        torch.compile(costly)(x, torch.full((300, 2), 50))

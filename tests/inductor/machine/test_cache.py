@@ -6,6 +6,7 @@ import pytest
 
 from flambeau import _runtime
 from flambeau.inductor.machine import llvm
+from flambeau.testing import guard_pages
 
 TEXT = """
 define void @{name}(ptr %p, i64 %n) {{
@@ -51,7 +52,7 @@ def test_jobs_that_nobody_wants_are_dropped():
     assert llvm.finish(llvm.start(t), t)
 
 
-def test_a_fork_finds_no_thread_at_work():
+def forks_while_threads_work() -> None:
     jobs = [llvm.start(t) for t in texts(30)]
     child = os.fork()
     if child == 0:
@@ -60,6 +61,11 @@ def test_a_fork_finds_no_thread_at_work():
         os._exit(0 if good else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert all(map(llvm.finish, jobs, texts(30)))
+
+
+def test_a_fork_finds_no_thread_at_work():
+    # A worker of the whole suite may be too large to be forked.
+    guard_pages.run_alone(__file__, "forks_while_threads_work()", 100)
 
 
 def test_arguments_are_checked():

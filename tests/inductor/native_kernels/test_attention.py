@@ -23,6 +23,9 @@ CASES = [
     (1, 2, 1, 33, 253, 13, False, None),  # a block of keys and a tile more
     (2, 1, 1, 64, 12, 40, True, None),
     (1, 2, 2, 520, 491, 3, True, None),
+    (1, 2, 2, 3, 45, 20, False, "float"),  # few rows, and keys and widths that are no whole vectors
+    (1, 2, 1, 8, 23, 129, True, None),
+    (2, 2, 2, 2, 531, 71, False, "bool"),
 ]
 
 
@@ -227,6 +230,8 @@ def test_what_is_no_number_reaches_the_rows_that_see_it():
     assert torch.isnan(got[0, 1]).all() and torch.isnan(got[0, 0, 5]).all() and torch.isinf(got[0, 0, :5, 3]).all()
     causal = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     assert torch.isfinite(causal[0, 1, :9]).all() and torch.isnan(causal[0, 1, 9:]).all()
+    few = F.scaled_dot_product_attention(q[:, :, 4:7], k, v)
+    torch.testing.assert_close(few, got[:, :, 4:7], equal_nan=True)
 
 
 def test_rows_that_see_nothing_have_no_gradient():
@@ -291,10 +296,12 @@ def test_empty_and_refused():
 
 def sweep() -> None:
     """All cases once more, for a CPU with fewer features."""
-    for case in CASES:
-        test_beside_whole_matrices(case, torch.float32)
-    for case in TRAINED:
-        test_dropout_and_masks_with_gradients(case, torch.float32)
+    for dtype in (torch.float32, torch.float64):
+        for case in CASES:
+            test_beside_whole_matrices(case, dtype)
+        for case in TRAINED:
+            test_dropout_and_masks_with_gradients(case, dtype)
+    test_what_is_no_number_reaches_the_rows_that_see_it()
 
 
 @pytest.mark.parametrize("level", ["avx2", "default"])

@@ -63,6 +63,25 @@ def test_nothing_outside_is_touched(allocator):
     guard_pages.run_alone(__file__, "sweep(100)", FLAMBEAU_ALLOCATOR=allocator)
 
 
+@pytest.mark.parametrize("n, far", [(1, 2**21), (2, 2**31), (3, 2**21), (3, 2**40)])
+def test_strides_and_dilations_far_beyond_the_image(n, far):
+    """The sizes of padded images may be beyond 64 bits: that is memory that isn't there, unless nothing reads them."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-128, 127, (2, 4, *[6] * n), dtype=np.int8)
+    w = rng.integers(-128, 127, (8, 4, *[3] * n), dtype=np.int8)
+
+    def made(stride, padding, dilation):
+        return affine.convolved(x, w, 3, 0, [stride] * n, [padding] * n, [dilation] * n, 1)
+
+    assert np.array_equal(made(far, 0, 1), made(50, 0, 1))
+    if n == 1:
+        assert np.array_equal(made(1, far, far), made(1, 50, 50))
+        assert np.array_equal(made(far, far, 1), made(50, 50, 1))
+    else:
+        with pytest.raises(MemoryError):
+            made(1, far, far)
+
+
 def test_many_rows_and_places():
     """Whole and cut blocks of places and of output channels, split over threads."""
     rng = np.random.default_rng(1)

@@ -2,12 +2,14 @@
 
 import importlib
 import itertools
+import platform
 
 import numpy as np
 import pytest
 
 import flambeau as torch
 from flambeau.base import blas, kernels
+from flambeau.testing import guard_pages
 
 reference = importlib.import_module("flambeau.ops.neural.convolution")  # flambeau.ops has operators for attributes
 
@@ -21,6 +23,10 @@ CASES = [
     (2, 16, (20, 20), 48, (1, 1), (1, 1), (0, 0), (1, 1), 1),  # the input as it is
     (2, 16, (20, 20), 48, (1, 1), (2, 2), (0, 0), (1, 1), 1),
     (2, 16, (6, 6), 8, (1, 1), (1, 1), (0, 0), (1, 1), 1),
+    (2, 17, (2, 8), 5, (1, 1), (2, 1), (0, 0), (1, 1), 1),  # a dimension with one place of several
+    (3, 12, (5,), 6, (1,), (5,), (0,), (1,), 2),
+    (2, 32, (9, 11), 64, (4, 4), (2, 2), (1, 1), (1, 1), 1),  # whole vectors, a tile cut short
+    (1, 96, (7, 8), 128, (5, 5), (2, 1), (2, 2), (1, 1), 1),  # several slices of a sum
     (2, 24, (15, 15), 24, (3, 3), (1, 1), (1, 1), (1, 1), 24),  # depthwise
     (2, 24, (15, 15), 48, (3, 3), (2, 2), (1, 1), (1, 1), 24),
     (2, 24, (15, 15), 36, (3, 3), (2, 1), (2, 1), (2, 1), 3),
@@ -64,6 +70,46 @@ CASES = [
     (3, 24, (5, 9), 10, (3, 3), (2, 1), (1, 2), (1, 2), 2),
     (2, 16, (4, 5, 33), 12, (1, 3, 4), (2, 1, 1), (0, 1, 3), (1, 1, 2), 1),
     (2, 16, (190,), 40, (2,), (1,), (1,), (2,), 1),
+    # tiles of one and of three dimensions
+    (3, 48, (9,), 32, (3,), (1,), (2,), (1,), 1),
+    (2, 32, (301,), 48, (3,), (1,), (0,), (1,), 1),
+    (1, 256, (800,), 16, (3,), (1,), (1,), (1,), 1),  # strips of columns
+    (3, 48, (3, 9, 33), 32, (2, 3, 3), (1, 1, 1), (0, 2, 1), (1, 1, 1), 1),
+    (2, 16, (5, 4, 37), 48, (4, 1, 3), (1, 1, 1), (3, 0, 2), (1, 1, 1), 1),
+    (1, 32, (30, 8, 9), 16, (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1),  # strips of planes
+    (1, 64, (2, 13, 70), 32, (2, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1),  # of rows
+    (1, 112, (9, 4, 150), 16, (8, 3, 3), (1, 1, 1), (7, 0, 1), (1, 1, 1), 1),  # of columns
+    (3, 32, (5, 12, 11), 32, (1, 3, 3), (1, 1, 1), (0, 1, 1), (1, 1, 1), 1),  # planes of all images in a row
+    # an odd number of vectors of 8 channels
+    (2, 24, (5, 9, 11), 40, (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1),
+    (3, 8, (70,), 24, (3,), (1,), (1,), (1,), 1),
+    (2, 24, (9, 10), 8, (4, 4), (2, 2), (1, 1), (1, 1), 1),  # and of pixels
+    (2, 22, (7, 9), 50, (3, 3), (2, 1), (1, 1), (1, 2), 2),
+    # rows of tiles
+    (2, 3, (40, 45), 20, (7, 7), (2, 2), (3, 3), (1, 1), 1),
+    (2, 5, (64, 100), 50, (5, 5), (2, 2), (2, 0), (1, 1), 1),
+    (1, 3, (150, 224), 16, (8, 8), (3, 2), (4, 5), (2, 1), 1),  # bands
+    (3, 20, (19, 40), 33, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    (3, 7, (19, 26), 40, (2, 4), (1, 1), (0, 3), (2, 1), 1),
+    (5, 12, (301,), 20, (7,), (2,), (9,), (1,), 1),
+    (2, 30, (70,), 31, (6,), (2,), (0,), (1,), 1),
+    # halves: a stride of two parts the image, or the gradient
+    (2, 32, (17, 22), 48, (4, 4), (2, 2), (1, 1), (1, 1), 1),
+    (3, 48, (12, 9), 32, (3, 4), (2, 2), (0, 3), (1, 1), 1),
+    (1, 16, (70, 66), 64, (4, 3), (2, 2), (2, 1), (1, 1), 1),  # strips of rows
+    (1, 256, (5, 300), 32, (3, 3), (2, 2), (1, 2), (1, 1), 1),  # of columns
+    (40, 16, (4, 3), 16, (4, 3), (2, 2), (3, 0), (1, 1), 1),  # of images
+    (1, 16, (7, 7), 16, (4, 4), (2, 2), (0, 0), (1, 1), 1),  # inputs that no window reaches
+    (2, 144, (12, 12), 80, (4, 4), (2, 2), (1, 1), (1, 1), 1),
+    # channels in multiples of 8 and not of 16: vectors of AVX2
+    (2, 24, (17, 19), 40, (3, 3), (1, 1), (1, 1), (1, 1), 1),
+    (3, 40, (9, 8), 56, (3, 3), (1, 1), (2, 0), (1, 1), 1),
+    (2, 24, (13, 10), 40, (4, 4), (2, 2), (1, 1), (1, 1), 1),
+    (2, 5, (20, 27), 9, (6, 6), (2, 2), (2, 3), (1, 1), 1),
+    # depthwise squares of taps, with stride one: tiles of rows, the last one begins earlier
+    (2, 10, (7, 12), 10, (3, 3), (1, 1), (0, 2), (1, 1), 10),
+    (3, 9, (6, 41), 9, (3, 3), (1, 1), (1, 1), (1, 1), 9),
+    (2, 10, (4, 8), 10, (5, 5), (1, 1), (6, 3), (1, 1), 10),
     (2, 3, (11, 10), 3, (2, 2), (4, 4), (0, 0), (1, 1), 3),  # a stride beyond the kernel: inputs that nobody reads
 ]
 
@@ -113,7 +159,9 @@ POINTS = [
 ]
 
 
-@pytest.mark.parametrize("way, dtype", [("USUAL", np.float32), ("USUAL", np.float64), ("PIXELS", np.float32)])
+@pytest.mark.parametrize(
+    "way, dtype", [("USUAL", np.float32), ("USUAL", np.float64), ("PIXELS", np.float32), ("WINOGRAD", np.float32)]
+)
 @pytest.mark.parametrize("case", [*CASES, *POINTS], ids=str)
 def test_operands_in_either_order(case, way, dtype):
     images, channels, spatial, outputs, kernel, *how, groups = case
@@ -168,6 +216,39 @@ def test_what_is_not_finite_reaches_only_its_windows(channels, last, odd):
         small = finite & (np.abs(exact) < 1e4)
         np.testing.assert_allclose(got[small], exact[small], atol=1e-3)
         assert (np.isnan(got) == np.isnan(exact))[~finite].all() or odd == 3e38
+
+
+@pytest.mark.parametrize("odd", [np.inf, np.nan, 3e38])
+@pytest.mark.parametrize(
+    "side, kernel, stride", [((40,), 3, 1), ((6, 9, 8), 3, 1), ((3, 1, 9), 3, 1), ((18, 15), 4, 2), ((30, 30), 7, 2)]
+)
+def test_what_is_not_finite_reaches_only_its_windows_by_other_tiles(side, kernel, stride, odd):
+    rng, n = np.random.default_rng(0), len(side)
+    taps = tuple(min(s, kernel) for s in side)
+    how = ((stride,) * n, tuple(t // 2 for t in taps), (1,) * n)
+    x = rng.normal(size=(2, 16, *side)).astype("f")
+    out = [(s + 2 * p - t) // stride + 1 for s, t, p in zip(side, taps, how[1])]
+    g = rng.normal(size=(2, 32, *out)).astype("f")
+    w = rng.normal(size=(32, 16, *taps)).astype("f")
+    x[(0, 3, *(s // 2 for s in side))] = odd
+    rest = {k: (*[f] * (3 - n), *v) for k, v, f in zip(("stride", "padding", "dilation"), how, (1, 0, 1))}
+    # Pixels, which make the gradient of the weight with strides, leave out what lies beside the image.
+    found, numbers = np.zeros(1, np.int64), {"direction": 2, "f64": False, "groups": 1, "way": kernels.Way.USUAL}
+    kernels.convolution_ways([g, x, None, w], [found], **numbers, **rest)
+    g[(1, 5, *(0 if found[0] >> kernels.Way.WINOGRAD & 1 else s // 2 for s in out))] = odd
+    with np.errstate(all="ignore"):
+        exact = [
+            reference._forward_numpy(x.astype("d"), w.astype("d"), *how, 1),
+            reference._input_adjoint_numpy(g.astype("d"), w.astype("d"), side, *how, 1),
+            reference._weight_adjoint_numpy(g.astype("d"), x.astype("d"), taps, *how, 1),
+        ]
+    blas.share_threads()
+    for what, (given, want) in enumerate(zip(((x, w, None), (g, w), (g, x)), exact)):
+        made = np.empty(want.shape, "f")
+        kernels.convolution(given, [made], direction=what, f64=False, groups=1, way=kernels.Way.WINOGRAD, **rest)
+        small = np.isfinite(want) & (np.abs(want) < 1e4)
+        np.testing.assert_allclose(made[small], want[small], atol=1e-3)
+        assert (np.isnan(made) == np.isnan(want))[~np.isfinite(want)].all()
 
 
 @pytest.mark.parametrize("outputs, way", [(32, "PIXELS"), (900, "PIXELS"), (32, "GATHER")])
@@ -255,24 +336,32 @@ def test_pixels_do_not_depend_on_threads(channels, outputs, groups, side):
 
 @pytest.mark.parametrize(
     "channels, outputs, groups, taps, side",
-    [(3, 16, 1, 3, 40), (32, 48, 1, 3, 40), (40, 40, 40, 3, 40), (200, 90, 1, 1, 40), (200, 300, 1, 1, 5)],
+    [
+        (3, 16, 1, 3, (40, 40)),
+        (32, 48, 1, 3, (40, 40)),
+        (32, 48, 1, 3, (18, 13, 9)),
+        (32, 48, 1, 3, (900,)),
+        (40, 40, 40, 3, (40, 40)),
+        (200, 90, 1, 1, (40, 40)),
+        (200, 300, 1, 1, (5, 5)),
+    ],
 )
 def test_result_does_not_depend_on_threads(channels, outputs, groups, taps, side):
     old = torch.get_num_threads()
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(6, channels, side, side)).astype("f")
-    w = rng.normal(size=(outputs, channels // groups, taps, taps)).astype("f")
-    g = rng.normal(size=(6, outputs, side, side)).astype("f")
-    how = ((1, 1), (taps // 2, taps // 2), (1, 1), groups)
+    rng, n = np.random.default_rng(0), len(side)
+    x = rng.normal(size=(6, channels, *side)).astype("f")
+    w = rng.normal(size=(outputs, channels // groups, *[taps] * n)).astype("f")
+    g = rng.normal(size=(6, outputs, *side)).astype("f")
+    how = ((1,) * n, (taps // 2,) * n, (1,) * n, groups)
     try:
         results = []
-        for n in (1, 2, 5):
-            torch.set_num_threads(n)
+        for threads in (1, 2, 5):
+            torch.set_num_threads(threads)
             results.append(
                 (
                     blas.convolve(0, x, w, None, (), *how),
-                    blas.convolve(1, g, w, None, (side, side), *how),
-                    blas.convolve(2, g, x, None, (taps, taps), *how),
+                    blas.convolve(1, g, w, None, side, *how),
+                    blas.convolve(2, g, x, None, w.shape[2:], *how),
                 )
             )
     finally:
@@ -361,3 +450,82 @@ def test_what_memory_held_before_makes_no_difference():
         spoiled = [torch.full((size,), float("nan")) for _ in range(3)]
         del spoiled
         assert torch.equal(gradient(), want)
+
+
+@pytest.mark.parametrize("far", [2**21, 2**33, 2**40])
+@pytest.mark.parametrize("way", [way for way in kernels.Way if way is not kernels.Way.DEPTHWISE])
+@pytest.mark.parametrize(
+    "channels, outputs, groups, spatial, kernel",
+    [
+        (2, 2, 1, (3, 3, 3), 1),
+        (1, 1, 1, (5, 5), 3),
+        (8, 8, 4, (5, 5), 3),
+        (32, 32, 1, (7, 7), 3),
+        (32, 20, 1, (40,), 3),
+    ],
+)
+def test_strides_and_dilations_far_beyond_the_image(channels, outputs, groups, spatial, kernel, way, far):
+    """No memory is taken for places that nothing reads: sizes of padded images wouldn't fit into 64 bits."""
+    rng, n = np.random.default_rng(0), len(spatial)
+    x = rng.normal(size=(2, channels, *spatial)).astype("f")
+    w = rng.normal(size=(outputs, channels // groups, *[kernel] * n)).astype("f")
+
+    def made(stride, padding, dilation):
+        rest = {
+            name: (*[fill] * (3 - n), *[given] * n)
+            for name, given, fill in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
+        }
+        places = [(s + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1 for s in spatial]
+        y = rng.normal(size=(2, outputs, *places)).astype("f")
+        results = []
+        for what, (a, b, shape) in enumerate([(x, w, y.shape), (y, w, x.shape), (y, x, w.shape)]):
+            results.append(np.full(shape, np.nan, "f"))
+            kernels.convolution([a, b, None], [results[-1]], direction=what, f64=False, groups=groups, way=way, **rest)
+        return results
+
+    for how in (lambda s: (s, 0, 1), lambda s: (s, s, 1), lambda s: (1, s, s), lambda s: (s, s + 1, s)):
+        results = []
+        for distance in (50, far):
+            rng = np.random.default_rng(1)
+            stride, padding, dilation = how(distance)
+            if kernel > 1 or stride > 1:  # else there are as many places as padding
+                results.append(made(stride, padding, dilation))
+        for got, want in zip(*results):
+            np.testing.assert_allclose(got, want, rtol=0, atol=1e-4)
+
+
+WITHOUT_AVX512 = [
+    # channels, outputs, groups, kernel, stride; the usual way, and the directions that go it
+    (24, 40, 1, 3, 1, "WINOGRAD", (0, 1, 2)),
+    (64, 64, 1, 3, 1, "WINOGRAD", (0, 1, 2)),
+    (24, 40, 1, 4, 2, "WINOGRAD", (0, 1)),
+    (3, 32, 1, 7, 2, "WINOGRAD", (0,)),
+    (128, 64, 1, 4, 2, "PIXELS", (0,)),
+    (64, 128, 1, 4, 2, "PIXELS", (1,)),
+    (24, 24, 24, 3, 2, "DEPTHWISE", (0, 1, 2)),
+    (24, 24, 24, 3, 1, "TAPS", (0, 1, 2)),
+]
+
+
+def usual_ways() -> None:
+    blas.share_threads()
+    for channels, outputs, groups, kernel, stride, way, directions in WITHOUT_AVX512:
+        x, w = np.ones((4, channels, 40, 40), "f"), np.ones((outputs, channels // groups, kernel, kernel), "f")
+        side = (40 + 2 * (kernel // 2) - kernel) // stride + 1
+        y, found = np.ones((4, outputs, side, side), "f"), np.zeros(1, np.int64)
+        how = {
+            "stride": (1, stride, stride),
+            "padding": (0, kernel // 2, kernel // 2),
+            "dilation": (1, 1, 1),
+            "groups": groups,
+            "f64": False,
+        }
+        for what in directions:
+            operands = [(x, w, None, y), (y, w, None, x), (y, x, None, w)][what]
+            kernels.convolution_ways(operands, [found], direction=what, way=kernels.Way.USUAL, **how)
+            assert found[0] >> 16 == 1 << kernels.Way[way], (channels, outputs, kernel, what)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="vectors of x86 processors")
+def test_usual_ways_without_avx512():
+    guard_pages.run_alone(__file__, "usual_ways()", FLAMBEAU_CPU="avx2")

@@ -8,7 +8,7 @@ import pytest
 
 from flambeau import _runtime
 from flambeau.base import kernels
-from flambeau.eager.native_kernels import KernelCalls
+from flambeau.eager.plans.native_kernels import KernelCalls
 from flambeau.inductor.lowering.lowering import Lowering
 
 ROOT = Path(__file__).parents[3]

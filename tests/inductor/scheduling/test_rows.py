@@ -97,6 +97,32 @@ def test_results_do_not_depend_on_the_threads(f):
             assert torch.equal(x, y)
 
 
+@pytest.mark.parametrize("rows", [96, 97, 145, 191, 256, 300, 1000])
+def test_every_number_of_threads_finds_blocks(rows):
+    """Blocks are as many for each thread, and cover the rows whatever the steps they are rounded to."""
+    args, before = operands(rows, 40, 50, np.float32), torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        (wanted,), source = compiled(softmax, *args)
+        assert "through each of these" in source
+        for threads in (2, 3, 4, 7):
+            torch.set_num_threads(threads)
+            assert torch.equal(torch.compile(softmax)(*args), wanted), threads
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_large_right_operand_and_few_rows_stay_apart():
+    def f(x, w, b):
+        return torch.relu(F.linear(x, w, b))
+
+    for (m, k, n), chained in [((256, 784, 1024), False), ((1024, 256, 1024), True), ((128, 128, 512), True)]:
+        args = operands(m, k, n, np.float32)
+        (got,), source = compiled(f, *args)
+        assert ("through each of these" in source) == chained, (m, k, n)
+        assert torch.allclose(got, f(*args), rtol=1e-4, atol=1e-4)
+
+
 def test_what_is_no_number_goes_where_it_goes_apart():
     x, w, b = operands(200, 100, 33, np.float32)
     x[3, 5], x[100, 7], w[4, 9], b[2] = np.nan, np.inf, -np.inf, np.nan

@@ -45,6 +45,8 @@ def columns_of_block(kernel, items, buffers, values: Values, lanes: int) -> int:
     loads = [v for v in parts if v.op == "load" and row in variables_of(v.args[1])]
     if weight(parts) > LITTLE * len(nodes) or any(loaded_atoms(v.args[1]) for v in loads):
         return 0
+    # Beside what lies along the columns there may be numbers of the rows, one for all columns: means and scales of a normalisation.
+    loads = [v for v in loads if last in variables_of(v.args[1])]
     if not loads or any(coefficient(v.args[1], last) != 1 for v in loads):
         return 0
     if not any(values.hint(buffers[v.args[0]].size) * itemsize(v.dtype) >= LARGE for v in loads):

@@ -296,12 +296,18 @@ class _Writer:
         tiles, prefetch = self.tiles, self.expressions.prefetch
         found = tiles.staged(nodes)
         prefetch.by_tiles, prefetch.by_rows = bool(found), tiles.goes_by_rows(nodes)
+        prefetch.alone = self._only_sums(nodes)
         if prefetch.by_rows:
             tiles.move_rows(nodes)
         elif tiles.moves_squares(nodes, found):
             tiles.squares(nodes, found[0], lambda: self._loops(nodes, found))
         else:
             self._loops(nodes, found)
+
+    def _only_sums(self, nodes) -> bool:
+        """Whether these loops, the kernel's only ones, reduce one operand that is read once."""
+        only = sum(kind != "once" for kind, _ in self.items) == 1 and all(n.reduction for n in nodes)
+        return only and len({v.args for v in walk(*(n.value for n in nodes)) if v.op == "load"}) == 1
 
     def _loops(self, nodes, found) -> None:
         """The same, loop by loop; ``found``: what is staged first."""

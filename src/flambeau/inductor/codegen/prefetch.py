@@ -7,7 +7,7 @@ from ..assembly.builder import Builder
 from ..assembly.dtypes import itemsize
 from ..assembly.instructions import I8, I32, VOID, Operand, constant
 from ..ir.values import Value, Values, loaded_atoms
-from ..machine.processor import asks_ahead_for_writes
+from ..machine.processor import asks_ahead_for_writes, follows_runs, foresees_sums
 from .addressing import Addresses
 from .scopes import Lanes, Scopes
 
@@ -18,6 +18,7 @@ AHEAD = 2048  # bytes between what is read and what is asked for
 NEXT = 256  # the same where columns are read, a strip of lines at a time
 WIDE = 4 * LINE  # bytes of a strip of columns that nothing is asked ahead for
 FETCHED = 1 << 19  # bytes of a buffer that isn't likely to be in a near cache
+FAR = 1 << 25  # bytes of a kernel's buffers together that aren't likely to be in any cache
 
 
 def fetch(b: Builder, place: Operand, write: bool = False) -> None:
@@ -29,11 +30,13 @@ def fetch(b: Builder, place: Operand, write: bool = False) -> None:
 
 class Prefetch:
     """Of one kernel. ``by_tiles``, ``by_rows``: whether the loops at hand turn a tile of some operand, go through several rows by turns.
-    ``by_blocks``: whether columns are read along their lines, which the processor foresees."""
+    ``by_blocks``: whether columns are read along their lines, which the processor foresees. ``alone``: whether the loops read one run of memory and
+    write nothing."""
 
     def __init__(self, kernel, addresses: Addresses, scopes: Scopes, lanes: Lanes, values: Values):
         self.kernel, self.addresses, self.scopes, self.lanes, self.values = kernel, addresses, scopes, lanes, values
-        self.by_tiles = self.by_rows = self.by_blocks = False
+        self.by_tiles = self.by_rows = self.by_blocks = self.alone = False
+        self._bytes: int | None = None
         self._asked: set[tuple] = set()  # (buffer, index) of what is asked for ahead
 
     def forget(self) -> None:
@@ -73,6 +76,13 @@ class Prefetch:
             return False
         return b.lanes * item >= LINE and self.values.hint(self.addresses.buffers[buffer].size) * item >= FETCHED
 
+    def _touched(self) -> int:
+        """Bytes of the kernel's buffers."""
+        if self._bytes is None:
+            buffers = [self.addresses.buffers[name] for name in self.kernel.args]
+            self._bytes = sum(self.values.hint(x.size) * itemsize(x.dtype) for x in buffers)
+        return self._bytes
+
     def _along(self, buffer: str, ix, b: Builder, item: int, pointer: Operand, step: int, write: bool = False) -> None:
         """Rows: at the end of one, for where the next one begins; where they are short, for one that is some turns later."""
         k = self.kernel
@@ -80,6 +90,8 @@ class Prefetch:
         extent = self.lanes.along.extent
         goes_on = bool(around) and coefficient(ix, around[0]) == extent * step
         if goes_on or write or not around:
+            if self.alone and foresees_sums() or follows_runs() and self._touched() < FAR:
+                return
             if not goes_on and self.values.hint(extent) * item < PAGE:
                 return
             self._asked.add((buffer, ix))

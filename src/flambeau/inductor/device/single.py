@@ -12,7 +12,7 @@ from ...base.device import Device
 from ...base.dtypes import get_default_dtype
 from ...base.logs import artifact
 from ...base.records import slotted
-from ...base.shape_env import shape_rules
+from ...base.shape_checks import shape_rules
 from ...core import keys, modes
 from ...core.dispatch import excluding
 from ..passes.decompose import OpProgram, _Recording, _without_data, tensor_meta

@@ -18,6 +18,7 @@ import numpy as np
 from ...base import dtypes
 from ...base.expr import Atom, Expr, Symbol, Var, substitute, symbols, terms
 from ...base.expr_walks import evaluate
+from ...base.quiet import errstate
 from ...base.relations import Junction, Not, Rel
 from ...core.body import TABLE
 from ..assembly.dtypes import compute_type, is_float, is_unsigned, itemsize
@@ -384,7 +385,7 @@ class Typed:
             if special is not None:
                 return special(*args)
             if not any(isinstance(a, Value) for a in args):
-                with np.errstate(all="ignore"):
+                with errstate(all="ignore"):
                     return np.asarray(row.numpy(*args)).item()
             if row.kind == "logic":
                 return self.values.make(name, tuple(self._as(a, "bool") for a in args), "bool")

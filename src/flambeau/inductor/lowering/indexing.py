@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...base import dtypes
-from ...base.expr import const, linear, of, terms, variable
+from ...base.expr import at_least, const, linear, of, symbols, terms, variable
 from ...base.records import astuple
 from ..assembly.dtypes import compute_type
 from ..ir.index_ranges import apart, lies_inside
@@ -27,6 +27,9 @@ def index(lowering, op, full, val):
     shape, fn = d.coords(IndexOps, *full)
     shape = sizes(shape)
     tag = lowering.message(op.name())
+    into = source.sizes if d.mode == "read" else sizes(val.shape)
+    if math.prod(shape) and len(fn((0,) * len(shape), lambda name, *at: 0, IndexOps)) != len(into):
+        raise NotLowered("a place in a tensor without dimensions")
 
     def load(name, *coords):
         tensor = bound[name] if isinstance(name, str) else name
@@ -47,8 +50,9 @@ def index(lowering, op, full, val):
         return tuple(out)
 
     if d.mode == "read":
-        if 0 in source.sizes and math.prod(shape):
-            raise NotLowered("reading from an empty tensor")
+        if math.prod(shape):
+            _refuse_empty(source.sizes)
+        _realize_table(lowering, source, shape)
         return lowering.lazy(
             shape,
             source.dtype,
@@ -69,9 +73,11 @@ def index(lowering, op, full, val):
     target = lowering.new_buffer(out_shape, dense_strides(out_shape), t)
     lowering.fill(target, start)
     if math.prod(shape):
+        _refuse_empty(out_shape)
         loops = lowering.variables(shape)
         coords = tuple(variable(v) for v in loops)
         place = position(coords, out_shape)
+        _refuse_outside(place, out_shape)
         if lowering.checks_first and lowering.overwritten:
             place = _places_before(lowering, shape, lambda c: position(c, out_shape), place, coords)
         where = linear(place, target.strides)
@@ -88,6 +94,29 @@ def index(lowering, op, full, val):
         lowering.add(Pointwise(target.name, loops, value, where, d.combine))
     result = lowering.in_memory(Region(target.name, out_shape, target.strides), made, target.strides, val.device)
     return as_dtype(lowering, result, val.dtype)
+
+
+def _refuse_empty(shape, indices=None) -> None:
+    """NotLowered for a tensor that may have no elements: an index that is out of bounds is read as 0, which has to be one. Masks name places that
+    there are."""
+    masks = indices is not None and all(t is None or t.dtype in (dtypes.bool_, dtypes.uint8) for t in indices)
+    if 0 in shape or not masks and not all(at_least(n, 1) for n in shape):
+        raise NotLowered("indexing a tensor that is empty, or may be")
+
+
+def _refuse_outside(place, shape) -> None:
+    """NotLowered where a computed place isn't one of the result: the eager kernel says what is wrong."""
+    computed = [(c, n) for c, n in zip(place, shape) if not loaded_atoms(c) and type(n) is int and not symbols(c)]
+    if len(place) != len(shape) or not all(lies_inside(c, n) for c, n in computed):
+        raise NotLowered("places outside of the result")
+
+
+def _realize_table(lowering, source: LazyTensor, shape) -> None:
+    """Give memory to what is read by index where its elements are costly to compute, and each is read twice or more, as of a table of few values."""
+    of_table, read = (lowering.backed_hint(math.prod(n)) for n in (source.sizes, shape))
+    few = of_table is not None and read is not None and read >= 2 * of_table
+    if source.region is None and few and lowering.costly(source):
+        lowering.realize(source)
 
 
 def _known_inside(place, extent):
@@ -169,8 +198,7 @@ def _looked_at(lowering, source, place) -> Value:
 
 def take(lowering, x, indices, val) -> LazyTensor:
     """``x[indices]``."""
-    if 0 in x.sizes:
-        raise NotLowered("indexing an empty tensor")
+    _refuse_empty(x.sizes, indices)
     mask, *others = indices
     if mask is not None and mask.dtype is dtypes.bool_ and all(t is None for t in others):
         found = data_sizes.chosen(lowering, val, x, mask)
@@ -180,6 +208,7 @@ def take(lowering, x, indices, val) -> LazyTensor:
     if lowering.checks_first and lowering.parts_written:
         indices = checked_before(lowering, x.sizes, indices)
     shape, position = data_sizes.advanced(lowering, x.sizes, indices, "aten::index")
+    _realize_table(lowering, x, shape)
     return lowering.lazy(
         shape,
         x.dtype,
@@ -191,14 +220,15 @@ def take(lowering, x, indices, val) -> LazyTensor:
 
 def put(lowering, x, indices, values, accumulate, val) -> LazyTensor:
     """``x`` with ``values`` put at ``x[indices]``, or added there."""
-    if 0 in x.sizes:
-        raise NotLowered("indexing an empty tensor")
+    _refuse_empty(x.sizes, indices)
     indices = data_sizes.places_to_put(lowering, x, indices, values)
     if lowering.checks_first:
         indices = checked_before(lowering, x.sizes, indices)
     shape, position = data_sizes.advanced(lowering, x.sizes, indices, "aten::index_put")
     t = short(val.dtype)
     target = lowering.new_buffer(x.sizes, dense_strides(x.sizes), t)
+    if lowering.overwritten and x.region is not None:
+        lowering.copies.add(target.name)
     lowering.fill(target, x)
     if math.prod(shape):
         loops = lowering.variables(shape)

@@ -11,7 +11,7 @@ import math
 from ...base.dtypes import as_element, complex64
 from ...base.shapes import normalize_dims
 from ...core.body import TABLE, Input, topological, trace
-from ...core.promotion import compute_dtype, operand_indices
+from ...core.promotion import compute_dtype, operand_indices, rounded, rounds_operands
 from ...core.reductions import arguments as reduction_arguments
 from ...core.viewmap import Strided, ViewRecorder, source_index
 from ..assembly.dtypes import compute_type
@@ -59,6 +59,9 @@ def pointwise(lowering, op, full, val):
             _converted(lowering, x, compute) if a.type == "Scalar" or a.is_tensor and compute.category == 1 else x
             for a, x in zip(op._schema.arguments, full)
         ]
+    rounds = rounds_operands(op, compute)
+    if rounds:
+        full = [rounded(x, compute) if a.type == "Scalar" else x for a, x in zip(op._schema.arguments, full)]
     try:
         root, _ = trace(d.body, [Input(a.name) if k else x for a, x, k in zip(op._schema.arguments, full, known)])
     except TypeError as e:
@@ -92,7 +95,10 @@ def pointwise(lowering, op, full, val):
                 v = lowering.values.cast(v, t) if k in taking else v
                 actual.append(lowering.values.cast(v, compute_type(v.dtype)))
             else:
-                actual.append(handler.number(x))
+                v = handler.number(x)
+                if rounds and isinstance(v, Value):
+                    v = lowering.values.cast(lowering.values.cast(v, t), compute_type(t))
+                actual.append(v)
         result = d.body(handler, *actual)
         if not isinstance(result, Value):
             result = handler.number(result)

@@ -58,6 +58,7 @@ class Lowering(Handler):
         self.inside: dict[str, Any] = {}  # buffer of integers from 0 on -> what all are below
         self.checked: dict[tuple, LazyTensor] = {}  # (indices in memory, what they are below) -> those of ``inside``
         self.parts_written: list = []  # indices at which parts of new contents of inputs are stored
+        self.copies: set[str] = set()  # buffers that begin as copies of what they may lie over
         self.draws = 0  # of a device, so far
         self.values = Values()
         self.nodes: list = []

@@ -22,7 +22,7 @@ from ...base import disk
 from ...base.forks import held_while_forking as _lock
 from .. import metrics
 from ..settings import config
-from . import processor
+from . import divisors, processor
 
 __all__ = [
     "addresses",
@@ -75,7 +75,8 @@ def machine() -> str:
 
 
 def kernel_name(text: str) -> str:
-    return "k" + hashlib.sha256((machine() + text).encode()).hexdigest()[:32]
+    called = divisors.functions(True) if divisors.CALLED in text else ""
+    return "k" + hashlib.sha256((machine() + text + called).encode()).hexdigest()[:32]
 
 
 def _entry(name: str) -> str:

@@ -4,19 +4,20 @@ Objects are position-independent of this process: they refer to nothing but libm
 """
 
 import atexit
-import ctypes
 import functools
 import os
 import platform
 import re
 
 from ... import _runtime
+from ...base.foreign import address_of
 from ...base.forks import at_rest
 from ...base.forks import held_while_forking as _lock
 from ..settings import config
-from . import half_floats
+from . import blends, divisors, half_floats, vector_hints
 
 __all__ = [
+    "SIDE_BY_SIDE",
     "assembly_for",
     "compile_text",
     "disassemble",
@@ -30,6 +31,8 @@ __all__ = [
 ]
 
 _keep = []  # engines own the code they load
+SIDE_BY_SIDE = ".jammed"
+"""In the labels of code of which copies stand side by side, for LLVM to make operations on vectors of."""
 
 
 @functools.cache
@@ -62,6 +65,21 @@ def host() -> tuple[str, str]:
     return cpu, features.flatten()
 
 
+def _masks() -> bool:
+    """Whether the CPU has registers of masks (AVX-512)."""
+    return "+avx512f," in f"{host()[1]},"
+
+
+def _blended(text: str) -> str:
+    """The module's text without masked stores of elements that were read before, where they are slow."""
+    return blends.blended(text) if "+avx," in host()[1] and not _masks() else text
+
+
+def _fused() -> bool:
+    """Whether the CPU multiplies and adds with one rounding."""
+    return platform.machine() in ("aarch64", "arm64") or "+fma," in f"{host()[1]},"
+
+
 _LESSER = {  # level -> (LLVM's name of such a CPU, features that it lacks)
     "avx2": ("haswell", r"avx512|avx10|amx|avx.*(vnni|ifma|neconvert)|evex512|vaes|vpclmulqdq|gfni|sha|sm[34]"),
     "default": ("x86-64", r"(?!(cmov|cx8|fxsr|mmx|sse|sse2|64bit|x87)$)"),
@@ -73,17 +91,31 @@ def compile_text(text: str, optimise: bool = False) -> bytes:
     Raises RuntimeError with LLVM's message when the text is wrong."""
     llvm = _binding()
     with _lock:
-        module = llvm.parse_assembly(text)
+        divides = optimise and divisors.CALLED in text
+        if optimise and _masks():
+            text = vector_hints.hinted(text)
+        if divides:
+            text += divisors.functions(_fused())
+        module = llvm.parse_assembly(text if optimise else _blended(text))
         machine = _machine()
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         module.verify()
         if optimise:
-            # Level 3 and the vectorisation of straight-line code take half as long again for code that isn't faster.
+            # Level 3 and vectors of straight-line code take half as long again for code that is no faster, but where copies stand side by side.
             options = llvm.create_pipeline_tuning_options(speed_level=2)
             options.loop_vectorization = options.loop_unrolling = True
+            options.slp_vectorization = SIDE_BY_SIDE in text
             builder = llvm.create_pass_builder(machine, options)
             builder.getModulePassManager().run(module, builder)
+            if divides:  # what the vectoriser has called
+                passes = llvm.create_new_module_pass_manager()
+                passes.add_always_inliner_pass()
+                passes.add_simplify_cfg_pass()
+                passes.run(module, builder)
+            made = str(module)  # with the vectors that LLVM has made
+            if (chosen := _blended(made)) != made:
+                module = llvm.parse_assembly(chosen)
             return machine.emit_object(module)
         builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
         passes = llvm.create_new_module_pass_manager()
@@ -135,8 +167,8 @@ def _threads() -> bool:
         for _ in range(min(wanted, 16))
     ]
     _keep.extend(machines)
-    functions = tuple(ctypes.cast(getattr(library, f"LLVMPY_{name}"), ctypes.c_void_p).value for name in _FUNCTIONS)
-    addresses = tuple(ctypes.cast(m._ptr, ctypes.c_void_p).value for m in machines)
+    functions = tuple(address_of(getattr(library, f"LLVMPY_{name}")) for name in _FUNCTIONS)
+    addresses = tuple(address_of(m._ptr) for m in machines)
     _runtime.emit_configure(functions, addresses, machines[0].triple, str(machines[0].target_data))
     atexit.register(_runtime.emit_drain)
     at_rest.append(_runtime.emit_drain)
@@ -165,7 +197,7 @@ def joined(texts) -> str:
 def start(text: str):
     """Begin to generate the object code of a module on another thread; None when there is none. :func:`finish` gives it."""
     with _lock:  # a fork that has it has waited for the jobs before
-        return _runtime.emit_start(text.encode()) if _threads() else None
+        return _runtime.emit_start(_blended(text).encode()) if _threads() else None
 
 
 def finish(job, text: str) -> bytes:

@@ -35,6 +35,8 @@ def _waited_for(steps: list, last: int, copies: Collection[int]) -> set[int]:
 def may_fail(step, inside: dict[str, Any]) -> bool:
     """Whether it may report more than a lack of memory."""
     if isinstance(step, ExternCall):
+        if step.what == "bind":
+            return not step.data.any_fits
         return step.what != "gemm" and not (step.what == "native" and step.data.kernel.quiet)
     values = (v for n in step.nodes for v in walk(n.value, *loaded_atoms(n.index)))
     return any(v.op == "checked" and not _is_inside(v, step.renamed, inside) for v in values)

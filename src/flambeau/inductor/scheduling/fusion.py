@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Set
 
 from ...base.expr import (
     Expr,
@@ -219,7 +220,10 @@ def _same_elements(group, node, level, outer, inner, values) -> bool:
     return True
 
 
-def fuse(nodes, buffers: dict[str, Buffer], values: Values, enabled: bool = True) -> list[Group]:
+def fuse(
+    nodes, buffers: dict[str, Buffer], values: Values, enabled: bool = True, copies: Set[str] = frozenset()
+) -> list[Group]:
+    """``copies``: buffers that begin as copies of an input that they may lie over, by kernels of their own, which can be left out then."""
     groups: list[Group] = []
     last_writer: dict[str, int] = {}
     for node in nodes:
@@ -258,6 +262,13 @@ def fuse(nodes, buffers: dict[str, Buffer], values: Values, enabled: bool = True
                 group.outer, group.closed = _extents(node.loops), True
                 groups.append(group)
             groups[-1].add(node)
+            last_writer[node.buffer] = len(groups) - 1
+            continue
+        if isinstance(node, Pointwise) and node.buffer in copies:
+            group = Group("loops")
+            group.outer, group.closed = _extents(node.loops), True
+            group.add(node)
+            groups.append(group)
             last_writer[node.buffer] = len(groups) - 1
             continue
         chosen, reads = None, loads(node)

@@ -30,6 +30,7 @@ NARROW = 16  # columns of a product from which our kernels are used
 CACHED = 400_000
 ALIGNED = 512  # most rows that a block must be a multiple of
 LANES = 8  # pieces that a chain with sums should have: its rows can't be cut anywhere
+PACKED = 256 << 10  # bytes of a right operand that lies packed in a second-level cache beside a block of rows
 PARTIAL = 8  # sums of lanes take at most this part of what the chain keeps out of memory
 
 
@@ -127,7 +128,17 @@ class ProductRules:
                 or lines != [row[1] for row in g.batch]
             ):
                 return None
-        return Fraction(1)
+        return Fraction(1) if self.is_worth(s, a.buffer in chain.written) else None
+
+    def is_worth(self, s, made: bool) -> bool:
+        """Whether a product gains by blocks of rows. A chain packs the right operand whole, into memory, and reads it again for each block; apart,
+        a slice at a time is packed for all rows. That costs as much as writing and reading the right operand, and what stays in the cache instead
+        are the result's rows, and those of the left operand where the chain ``made`` them."""
+        g = s.data
+        packed = g.n * g.k
+        return packed * itemsize(self.chains.buffers[s.inputs[1].buffer].dtype) <= PACKED or packed <= g.m * (
+            g.n + (g.k if made else 0)
+        )
 
     def join_sum(self, chain, i: int) -> bool:
         """A^T B over the rows of a period, of which the chain has made A, B or both."""
@@ -176,7 +187,7 @@ class ProductRules:
         steps = [self.chains.steps[i] for i in chain.members]
         block = min(192, max(48, CACHED // widest))
         # Blocks of whole tiles, where the kernels allow it.
-        wished = (math.lcm(chain.unit, 48), math.lcm(chain.unit, 4))
+        wished = (math.lcm(chain.unit, 12), math.lcm(chain.unit, 4))
         whole = chain.period == chain.rows
         step = next((u for u in wished if u <= 2 * block and (whole or chain.period % u == 0)), chain.unit)
         block = max(step, block // step * step)

@@ -2,7 +2,7 @@
 
 The kernels are those of ``sized.py``, which share their code. A table stands where the first of its rows stood; a row joins where no launch between
 touches what it writes, or writes what it reads, the memory of inputs that are overwritten included. The threads share the pieces of all rows
-(csrc/runtime/launch.c), so neither how many rows there are nor how long each is matters. Each row computes what it would alone.
+(csrc/runtime/launch_step.c), so neither how many rows there are nor how long each is matters. Each row computes what it would alone.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ import json
 import logging
 import math
 import os
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -158,7 +157,7 @@ def decide(choice: Choice, end: float) -> str | None:
 
 def best(times: dict[str, list[float]], least: int) -> str | None:
     """The fastest by median of those that ran ``least`` times; None where the usual one did not."""
-    medians = {name: statistics.median(found) for name, found in times.items() if len(found) >= least}
+    medians = {name: float(np.median(found)) for name, found in times.items() if len(found) >= least}
     AUTOTUNING("%s", ", ".join(f"{name} {m * 1e6:.1f} us" for name, m in medians.items()) or "one way only")
     usual = next(iter(times))
     if len(times) == 1:

@@ -278,3 +278,15 @@ def guarded() -> None:
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
 def test_kernels_stay_in_their_arrays():
     guard_pages.run_alone(__file__, "guarded()")
+
+
+@pytest.mark.parametrize("bins", [1, 4, torch.tensor([-1.0, 0.0, 3.0])])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_densities_of_histograms(bins, weighted):
+    x = torch.linspace(-1.5, 2.5, 37).sin()
+
+    def f(x):
+        return torch.histogram(x, bins, weight=x.abs() if weighted else None, density=True)
+
+    for found, wanted in zip(torch.compile(f, fullgraph=True)(x), f(x), strict=True):
+        torch.testing.assert_close(found, wanted)

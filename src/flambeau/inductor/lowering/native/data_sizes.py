@@ -1,4 +1,4 @@
-"""Results whose sizes depend on data: a kernel counts, a bind step of the graph makes the number a size (csrc/runtime/launch.c), the kernels
+"""Results whose sizes depend on data: a kernel counts, a bind step of the graph makes the number a size (csrc/runtime/launch_step.c), the kernels
 after it run with that size.
 
 No Python runs between them. `bind` is what all of this is made with; a number that the program reads out of a tensor (``x.item()``)
@@ -11,10 +11,11 @@ import math
 from ....base import dtypes, kernels
 from ....base.expr import Symbol, at_least, of, substitute, symbols
 from ....base.kernels import ORDERED, Sign, element
-from ....base.records import made_by, slotted
+from ....base.records import astuple, made_by, slotted
 from ....base.relations import Junction, Rel, as_symbol
 from ....base.relations import symbols as symbols_of
 from ....base.result_spec import ResultSpec
+from ....base.shape_env import LARGEST
 from ....base.shapes import broadcast_shapes
 from ....core.messages import About
 from ...assembly.dtypes import compute_type
@@ -36,20 +37,23 @@ __all__ = [
     "masked",
     "for_all",
     "nonzero",
+    "placed",
     "places_to_put",
     "repeated",
     "runs",
     "selected",
 ]
 
+ROW = 8  # elements of a row from which on single rows are written, and not all chosen from
 _SIGNS = {"==": Sign.EQUAL, "!=": Sign.UNEQUAL, ">=": Sign.AT_LEAST}
 
 
 @slotted(frozen=False)
 class Bound:
-    """The data of a bind step."""
+    """The data of a bind step. ``any_fits``: whether each number that is counted is one that the symbol may have."""
 
     numbers: list = made_by(list)
+    any_fits: bool = False
 
 
 def bind(lowering, number: Region, n, text: str = "") -> None:
@@ -81,7 +85,9 @@ def _bind_symbol(lowering, number: Region, s: Symbol) -> None:
     buffer = lowering.new_buffer((), (), "i64", BufferKind.NUMBER)
     buffer.constant = of(s)
     lowering.late[s] = buffer.name
-    lowering.add(ExternCall("bind", repr(s), [number], [buffer.name], Bound(), effect=True))
+    lowering.add(
+        ExternCall("bind", repr(s), [number], [buffer.name], Bound(any_fits=s.lo <= 0 and s.hi >= LARGEST), effect=True)
+    )
 
 
 def expect(lowering, sign: str, e, tag: int, number: Region | None = None) -> None:
@@ -251,6 +257,10 @@ def for_all(lowering, val, x, mask, source, accumulate):
     tail = x.ndim - mask.ndim
     if source.ndim > tail and not (source.ndim == tail + 1 and type(source.sizes[0]) is int and source.sizes[0] == 1):
         return None
+    _refuse_unknown(source.sizes[max(source.ndim - tail, 0) :], x.sizes[mask.ndim :])
+    in_place = x.region is not None and lowering.overwritten and not x.dtype.is_complex
+    if in_place and lowering.values.hint(math.prod(x.sizes[mask.ndim :])) >= ROW:
+        return None  # into the memory itself: only the rows where the mask holds are written
     # A mask of what its rows are written into is another one behind the first element.
     if tail and lowering.overwritten:
         mask = lowering.in_memory(_truth(lowering, mask), dtypes.bool_, device=mask.device)
@@ -270,17 +280,52 @@ def for_all(lowering, val, x, mask, source, accumulate):
     return lowering.lazy(x.sizes, x.dtype, at, strides=sizes(val.stride()), device=val.device)
 
 
+def _refuse_unknown(given, shape) -> None:
+    """NotImplementedError unless values of the sizes ``given`` are known to be broadcast to the last dimensions of ``shape``, of which one that is
+    None fits any: the eager kernel says what is wrong."""
+    for n, m in zip(reversed(given), reversed(shape)):
+        if m is not None and not (type(n) is int and n == 1) and size(n - m) != 0:
+            raise NotImplementedError("values of sizes that only data tells")
+
+
 def places_to_put(lowering, x, indices, source):
-    """The indices of a write with a mask alone replaced by coordinates, one for each element of ``source``."""
+    """The indices of a write with a mask replaced by coordinates of the places where it holds. ``source`` has an element, or a row, for each of
+    them, or one for all."""
     if all(t is None or t.dtype not in (dtypes.bool_, dtypes.uint8) for t in indices):
         return indices
-    mask, tail = indices[0], x.ndim - (indices[0].ndim if indices[0] is not None else 0)
-    if len(indices) != 1 or source.ndim != tail + 1:
+    (at, *more) = [k for k, t in enumerate(indices) if t is not None]
+    mask = indices[at]
+    tail = x.ndim - at - mask.ndim
+    if more or tail < 0 or source.ndim > at + 1 + tail:
         raise NotImplementedError("a mask beside other tensors, or values of other dimensions")
-    shape = ", ".join(("{value}", *map(str, x.sizes[mask.ndim :])))
+    _refuse_unknown(source.sizes, (*x.sizes[:at], None, *x.sizes[at + mask.ndim :]))
+    count = source.sizes[source.ndim - tail - 1] if source.ndim > tail else 1
+    if type(count) is int and count == 1:
+        count = _some(lowering)
+    shape = ", ".join((*map(str, x.sizes[:at]), "{value}", *map(str, x.sizes[at + mask.ndim :])))
     given = ", ".join(map(str, source.sizes))
     text = f"shape mismatch: value tensor of shape [{given}] cannot be broadcast to indexing result of shape [{shape}]"
-    return masked(lowering, x.sizes, indices, lambda at: source.shape[0], text)
+    found = masked(lowering, x.sizes, indices, lambda at: count, text)
+    if mask.ndim == 1 and lowering.checks_first:  # a place that holds is one of the mask
+        region = found[at].region
+        lowering.inside[region.buffer] = x.sizes[at]
+        lowering.checked[(*astuple(region), x.sizes[at], True)] = found[at]
+    return found
+
+
+def _some(lowering):
+    """A number that nothing else knows yet: how many places there are."""
+    return of(Symbol(f"places{len(lowering.buffers)}", 0, LARGEST))
+
+
+def placed(lowering, val, x, mask, source):
+    """``x`` with the elements of a vector one after the other where ``mask`` holds, from the first again behind the last."""
+    if val.dtype.is_complex:
+        raise NotImplementedError("writes of complex numbers by index")
+    count = _some(lowering)
+    given = lowering.in_memory(lowering.contiguous(source), source.dtype)
+    turns = lowering.lazy((count,), source.dtype, lambda c: given.at((c[0] % given.sizes[0],)))
+    return lowering.put(x, [mask], turns, False, val)
 
 
 # ---- runs of equal rows ---------------------------------------------------------------------------------------------------------
@@ -454,16 +499,16 @@ def by_edges(lowering, vals, x, bins, low_high, weight, density: bool):
     lines = [line, edges.region, *([] if weight is None else [lowering.contiguous(weight)])]
     out = ResultSpec((n,), (1,), dtypes.float64, device)
     numbers = {"f64": wide, "equal": not hasattr(bins, "sizes")}
-    sums = launch(lowering, kernels.cells, lines, [out], 30 * math.prod(x.sizes), **numbers)[0]
-    if density:
-        total = lowering.reduce("add", 0.0, (n,), [], [0], lambda c: sums.at(c))
+    counts = launch(lowering, kernels.cells, lines, [out], 30 * math.prod(x.sizes), **numbers)[0]
+    if not density:
+        return [as_dtype(lowering, counts, x.dtype), edges]
+    total = lowering.reduce("add", 0.0, (n,), [], [0], lambda c: counts.at(c))
 
-        def at(c):
-            width = values.make("sub", tuple(values.cast(edges.at((e,)), "f64") for e in (c[0] + 1, c[0])), "f64")
-            return values.make("div", (sums.at(c), values.make("mul", (width, total(())), "f64")), "f64")
+    def at(c):
+        width = values.make("sub", tuple(values.cast(edges.at((e,)), "f64") for e in (c[0] + 1, c[0])), "f64")
+        return values.make("div", (counts.at(c), values.make("mul", (width, total(())), "f64")), "f64")
 
-        sums = lowering.lazy((n,), dtypes.float64, at, device=device)
-    return [as_dtype(lowering, sums, x.dtype), edges]
+    return [as_dtype(lowering, lowering.lazy((n,), dtypes.float64, at, device=device), x.dtype), edges]
 
 
 def advanced(lowering, shape, indices, op_name):

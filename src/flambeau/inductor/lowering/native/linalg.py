@@ -77,12 +77,12 @@ def _read(lowering, x) -> tuple[Region, list, int, int]:
     return region, batch, m, n
 
 
-def refuse(lowering, info, text: str, not_finite: str | None = None) -> None:
-    """The graph raises LinAlgError where an info isn't 0: ``{value}`` in the text is the info, ``{size}`` its place; ``not_finite``: of
-    matrices that weren't handed to the routine."""
+def refuse(lowering, info, text: str, not_finite: str | None = None, about: About = About.MATRIX) -> None:
+    """The graph raises where an info, an int32, isn't 0: a LinAlgError, or what ``about`` says. ``{value}`` in the text is the info, ``{size}`` its
+    place; ``not_finite``: of matrices that weren't handed to the routine."""
     region = lowering.contiguous(info)
     other = -1 if not_finite is None else lowering.message(not_finite, About.MATRIX)
-    refused = lowering.message(text, About.MATRIX)
+    refused = lowering.message(text, about)
     launch(lowering, kernels.infos, [region], [], 1, effect=True, not_finite=other, refused=refused)
 
 

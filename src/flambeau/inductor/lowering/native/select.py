@@ -35,6 +35,8 @@ MOST_KNOWN = 1 << 16  # elements of a result that is computed when the graph is 
 
 def contained(lowering, val, elements, among, invert: bool):
     """isin: whether each of ``elements`` is one of ``among``, by its place in them sorted."""
+    kind = dtypes.result_type(elements, among)
+    elements, among = (as_dtype(lowering, x, kind) for x in (elements, among))
     common = common_dtype(elements, among)
     n = math.prod(among.sizes)
     if (
@@ -104,6 +106,8 @@ def reduce_into(lowering, val, x, dim, index, src, reduce, identity):
     some = at_least(math.prod(index.sizes), 1)
     if not some and 0 not in index.sizes:
         raise NotImplementedError("the index may be empty")
+    if some and not at_least(shape[dim], 1):
+        raise NotImplementedError("what is indexed may be empty")
     if some:
         if lowering.checks_first:
             (index,) = lowering.checked_before([shape[dim]], [index], wrap=False)
