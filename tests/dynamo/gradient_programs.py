@@ -327,6 +327,98 @@ def fn_basic(C):
     return x.grad
 
 
+class Reversed(torch.autograd.Function):
+    """Its result is a view of what it is given, and the gradient isn't a view's."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        return -5 * g
+
+
+@p
+def fn_view(C):
+    x = X()
+    C(Reversed.apply)(x).sum().backward()
+    return x.grad
+
+
+@p
+def fn_view_of_result(C):
+    x = X()
+    y, z = C(lambda x: (y := x * 2, Reversed.apply(y)))(x)
+    (y.sum() + z.sum()).backward()
+    return x.grad
+
+
+@p
+def fn_view_of_part(C):
+    x = X()
+    C(lambda x: Reversed.apply(x[1:]))(x).sum().backward()
+    return x.grad
+
+
+@p
+def fn_part_of_view(C):
+    x = X()
+    y = x * 3
+    C(lambda y: Reversed.apply(y)[1:])(y).sum().backward()
+    return x.grad
+
+
+class PartAndWhole(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x[:1], x.view_as(x), x * 2
+
+    @staticmethod
+    def backward(ctx, part, whole, twice):
+        return whole * 5 + twice * 3
+
+
+@p
+def fn_views(C):
+    x = X()
+    _, y, z = C(PartAndWhole.apply)(x)
+    (y.sum() + z.sum()).backward()
+    return x.grad
+
+
+class TooMany(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g, g
+
+
+class TooFew(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        return x * y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+@p
+def fn_gradients_miscounted(C):
+    x, found = X(), []
+    for f in (lambda x: TooMany.apply(x).sum(), lambda x: TooFew.apply(x, 3.0).sum()):
+        y = C(f)(x)
+        try:
+            y.backward()
+        except RuntimeError as e:
+            found.append(str(e))
+    return found
+
+
 @p
 def fn_double(C):
     x = X()
@@ -487,6 +579,28 @@ def fn_materialize(C):
     x, y = X(), X()
     C(f)(x, y).backward()
     return x.grad, y.grad
+
+
+class Filled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        return x * 2, y * 3
+
+    @staticmethod
+    def backward(ctx, a, b):
+        return a * 5, b * 7 + 1
+
+
+@p
+def fn_with_one_of_two_results(C):
+    """Zeros stand for the missing gradient: both inputs get one, and what only ordinary operators lead to doesn't."""
+    found = []
+    for f in (Filled.apply, lambda x, y: tuple(r + 1 for r in Filled.apply(x.sin(), y)), lambda x, y: (x * 2, y * 3)):
+        for which in (0, 1):
+            x, y = X(), X()
+            C(lambda x, y, f=f: f(x, y))(x, y)[which].sum().backward()
+            found += [x.grad, y.grad]
+    return found
 
 
 class Needs(torch.autograd.Function):

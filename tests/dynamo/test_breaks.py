@@ -11,7 +11,7 @@ import flambeau as torch
 from flambeau.compiler import compile, disable, explain, graph_break
 from flambeau.dynamo import exc
 from flambeau.dynamo.config import config
-from flambeau.dynamo.tracing import executor
+from flambeau.dynamo.tracing import inline_frame
 
 X = torch.tensor([1.0, -2.0, 3.0])
 Y = torch.tensor([2.0, 1.0, -1.0])
@@ -286,7 +286,7 @@ def fibonacci(n):
 @torch._dynamo.config.patch(native_loops=False)
 def test_a_recursion_that_branches_runs_plainly(monkeypatch):
     """Its calls are 1.6 times as many with each level: no trace inlines all of them."""
-    monkeypatch.setattr(executor, "MAX_RECURSIVE_CALLS", 50)
+    monkeypatch.setattr(inline_frame, "MAX_RECURSIVE_CALLS", 50)
     assert torch.compile(fibonacci, backend="eager")(15) == 610
     g = torch.compile(lambda x: x * fibonacci(15) + 1, backend="eager")
     assert torch.equal(g(torch.ones(2)), torch.full((2,), 611.0))

@@ -1,5 +1,6 @@
 """Sizes and numbers that vary: how often a program is compiled, that every size gives what plain Python gives, and what is said about it."""
 
+import itertools
 import math
 
 import flambeau._dynamo
@@ -41,6 +42,13 @@ def same(a, b):
     if isinstance(a, (tuple, list)):
         return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
     return type(a) is type(b) and a == b
+
+
+def equal(a, b):
+    """Whether they are the same bit by bit."""
+    if isinstance(a, torch.Tensor):
+        return a.dtype is b.dtype and torch.equal(a.nan_to_num(7), b.nan_to_num(7))
+    return type(a) is type(b) and (all(map(equal, a, b)) if isinstance(a, tuple) else a == b)
 
 
 R = torch.randn
@@ -222,9 +230,84 @@ def test_adam_with_a_schedule():
 def test_integers_are_symbols_at_once_where_everything_is_dynamic():
     assert compiles(lambda x, k: x * k, [(R(3), k) for k in (3, 4, 50)], dynamic=True) == 1
     assert compiles(lambda x, k: np.where(x < 0.5, k, x), [(np.ones(3) / k, k) for k in (3, 4, 50)], dynamic=True) == 1
-    # 0 and 1 are constants, as sizes are.
-    assert compiles(lambda x, k: x * k, [(R(3), k) for k in (0, 1, 3, 50)], dynamic=True) == 3
+    # 0 and 1 are constants of sizes alone.
+    assert compiles(lambda x, k: x * k, [(R(3), k) for k in (0, 1, 3, 50)], dynamic=True) == 1
     assert compiles(lambda x, k: x * k if k > 4 else x + 1, [(R(3), k) for k in (3, 4, 50, 60)], dynamic=True) == 2
+
+
+COUNTED = {
+    "place": lambda x, k: x[k] * 2,
+    "epoch": lambda x, k: x * (1 - k / 10),
+    "product": lambda x, k: x * k + k,
+}
+
+
+@pytest.mark.parametrize("ks", [(0, 1, 2, 3), (1, 0, 3, 2), (3, 1, 0)])
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_number_that_varies_may_be_zero_and_one(name, ks):
+    assert compiles(COUNTED[name], [(R(5, 3), k) for k in ks]) == 2
+
+
+WITH_NUMPYS_INTEGERS = {
+    "product": lambda x, n: x * n,
+    "on the left": lambda x, n: n - x,
+    "quotient": lambda x, n: x / n,
+    "comparison": lambda x, n: n < x,
+    "equality": lambda x, n: x == n,
+    "in place": lambda x, n: x.clone().add_(1).__iadd__(n),
+    "twice": lambda x, n: (x + n) * n,
+    "and a type": lambda x, n: (x * n, n + 1, type(n)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.half, torch.int32, torch.int64, torch.bool])
+@pytest.mark.parametrize("name", WITH_NUMPYS_INTEGERS)
+def test_numpys_integers_that_vary_beside_tensors(name, dtype):
+    f, counter = WITH_NUMPYS_INTEGERS[name], Counter()
+    x = torch.tensor([0, 1, 3]).to(dtype)
+    compiled = torch.compile(f, backend=counter)
+    for n in map(np.int64, (2, 3, 0, 1, -7, 2049, 2**24 + 1, -(2**62) - 1)):
+        try:
+            want = f(x, n)
+        except (RuntimeError, TypeError) as e:
+            with pytest.raises(type(e)):
+                compiled(x, n)
+            continue
+        assert equal(compiled(x, n), want)
+    assert len(counter.graphs) <= 3
+
+
+def test_a_count_that_goes_on():
+    ids = itertools.count()
+    assert compiles(lambda x: x * next(ids), [(R(3),)] * 5) == 2
+    assert compiles(lambda x, it: x * next(it) + next(it), [(R(3), itertools.count(n, -3)) for n in range(5)]) == 2
+
+
+OF_SIZES_ZERO_AND_ONE = {
+    "broadcast": lambda x, k: torch.zeros(k, 4) + x[0, 0],
+    "broadcast to one": lambda x, k: torch.ones(k, 3)[None] * torch.ones(3, 1, 1),
+    "expand": lambda x, k: torch.ones(k, 4)[:1].expand(k, 4) * 2,
+    "slice": lambda x, k: x[:, :k] + x[:, :1],
+    "view": lambda x, k: torch.ones(4 * k).view(k, 4).t().reshape(-1),
+    "product": lambda x, k: torch.ones(3, k) @ torch.ones(k, 2),
+    "squeeze": lambda x, k: torch.ones(2, k, 3).squeeze() * 2,
+    "layout": lambda x, k: (torch.ones(k, 4).t().is_contiguous(), torch.ones(4, k).t().stride(), x),
+    "branch": lambda x, k: x * 2 if k == 1 else x + k,
+    "truth": lambda x, k: x * 2 if k else x + 1,
+    "range": lambda x, k: sum([x * i for i in range(k)], x),
+    "powers": lambda x, k: x * (2**k) + k**2,
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("name", OF_SIZES_ZERO_AND_ONE)
+def test_sizes_made_of_a_number_that_is_zero_or_one(name, dynamic):
+    f, x = OF_SIZES_ZERO_AND_ONE[name], R(3, 4, 4)
+    for ks in ((3, 2, 1, 0), (0, 1, 2, 3), (2, 0, 1)):
+        torch._dynamo.reset()
+        compiled = torch.compile(f, backend="eager", dynamic=dynamic)
+        for k in ks:
+            assert same(compiled(x, k), f(x, k))
 
 
 # What an operator takes as an int in its schema, or as one number for a list of them, may be a number that varies.

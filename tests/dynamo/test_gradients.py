@@ -11,7 +11,8 @@ from flambeau import _frame
 # set_materialize_grads.
 BREAKS = {
     "across_break", "tensor_hook_in", "tensor_hook_input_inside", "module_full_backward", "module_full_backward_replace",
-    "module_full_backward_pre", "retain_grad_in", "grad_inside_detached", "fn_materialize", "fn_vmap", "fn_vmap_grad", "grad_after_in_place",
+    "module_full_backward_pre", "retain_grad_in", "grad_inside_detached", "fn_materialize", "fn_vmap", "fn_vmap_grad", "fn_gradients_miscounted",
+    "grad_after_in_place",
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(flambeau.dynamo.__file__).parent
 # Expressions that stand for objects of the program.
 OBJECTS = ("value", "fn", "base", "obj")
 ALLOWED = {
-    "variables/containers/lists.py:of_slice": "the parts of a slice, guarded as attributes of the source",
+    "variables/containers/slices.py:of_slice": "the parts of a slice, guarded as attributes of the source",
     "variables/objects/opaque_object.py:OpaqueVariable.getattr": "whether a C object, guarded by identity, has a method of this name",
     "variables/functions/builtin.py:BuiltinVariable.getattr": "builtin functions and types, which nothing can be set on",
     "variables/objects/class_object.py:ClassVariable.found": "a classmethod that the library wrote, found on the class before",
@@ -18,12 +18,12 @@ ALLOWED = {
     "variables/values/constant_methods.py:ConstantMethodVariable.call": "a value that is known and immutable",
     "variables/values/constant.py:ConstantVariable.getattr": "a value that is known and immutable",
     "variables/objects/builtin_subclass.py:DerivedVariable.value_method": "a method of a builtin type",
-    "variables/containers/lists.py:RangeVariable.call_method": "a range, guarded as a whole",
-    "variables/containers/lists.py:RangeVariable.getattr": "a range, guarded as a whole",
+    "variables/containers/ranges.py:RangeVariable.call_method": "a range, guarded as a whole",
+    "variables/containers/ranges.py:RangeVariable.getattr": "a range, guarded as a whole",
     "variables/values/stdlib_values.py:ValueClassVariable.found": "a classmethod of the library, guarded on the class before",
     "variables/values/stdlib_values.py:ValueVariable.getattr": "an immutable object of the library, guarded by value, whose class is pinned before",
-    "variables/tensors/torch_functions.py:of_context": "what the library keeps in the context of a backward, guarded where it is read",
-    "variables/tensors/torch_functions.py:TorchClassVariable.getattr": "whether what was found on a class of the library can be called",
+    "variables/tensors/program_queries.py:of_context": "what the library keeps in the context of a backward, guarded where it is read",
+    "variables/tensors/torch_classes.py:TorchClassVariable.getattr": "whether what was found on a class of the library can be called",
 }
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import flambeau as torch
-from flambeau.base.shape_env import UserLine
+from flambeau.base.user_line import UserLine
 from flambeau.dynamo.guards.advice import advice
 from flambeau.dynamo.guards.source import LocalSource
 from flambeau.dynamo.guards.tree import Failure

@@ -340,3 +340,23 @@ def test_classes_say_their_numbers(backend):
         return x + int(a) + float(b) + int(c) + float(c)
 
     assert torch.compile(f, backend=backend, fullgraph=True)(X()).tolist() == f(X()).tolist()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_reversed_tensors(backend):
+    f = torch.compile(lambda x: (reversed(x), list(reversed(x))), backend=backend, fullgraph=True)
+    for x in (X(), torch.arange(6.0).reshape(3, 2)):
+        found, rows = f(x)
+        assert torch.equal(found, x.flip(0))
+        assert [row.tolist() for row in rows] == x.flip(0).tolist()
+    assert f(torch.ones(0))[1] == []
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_methods_that_iter_calls_and_texts_of_views(backend):
+    def f(x):
+        left, d = [1, 2, 3, 4], {"a": 1, 2: None}
+        return x * sum(iter(left.pop, 2)), left, repr(d.keys()), repr(d.values()), repr(d.items())
+
+    compiled = torch.compile(f, fullgraph=True, backend=backend)
+    assert str(compiled(X())) == str(f(X()))

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flambeau.dynamo.convert import Compiler, Event
+from flambeau.dynamo.capture_events import Event
+from flambeau.dynamo.convert import Compiler
 from flambeau.dynamo.exc import BreakReason
 from flambeau.dynamo.higher_order import native_loops
 from flambeau.dynamo.utils import compile_times

@@ -21,7 +21,8 @@ from .rules.reflect import name_of
 from .tracing.wrapping import WRAPPERS, pin
 from .variables.base import HeldVariable, KnownVariable, Variable
 from .variables.containers.dicts import DictVariable
-from .variables.containers.lists import ListVariable, TupleVariable
+from .variables.containers.lists import ListVariable
+from .variables.containers.sequences import TupleVariable
 from .variables.functions.python_functions import FunctionVariable
 from .variables.tensors.tensor import TensorVariable
 from .variables.values.constant import ConstantVariable

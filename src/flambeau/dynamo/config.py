@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flambeau import _frame
+from flambeau._frame import set_strict_guards, set_watcher
 from flambeau.base import debug_folder, upper_levels
 from flambeau.base.config import Config, Knob
 from flambeau.base.records import replace
@@ -131,7 +131,7 @@ ALIASES = {
 }
 
 config = Config("torch._dynamo.config", KNOBS, ALIASES, NOT_BUILT)
-_frame.set_strict_guards(config.strict_guards)
+set_strict_guards(config.strict_guards)
 
 
 def _watched_call(compiled, /, *args, **kwargs):
@@ -139,14 +139,14 @@ def _watched_call(compiled, /, *args, **kwargs):
     return upper_levels.ask("strict calls")(compiled, *args, **kwargs)
 
 
-_frame.set_watcher(_watched_call if config.strict_calls else None)
+set_watcher(_watched_call if config.strict_calls else None)
 
 
 def _strict_guards(name, value) -> None:
     if name == "strict_guards":
-        _frame.set_strict_guards(value)
+        set_strict_guards(value)
     if name == "strict_calls":
-        _frame.set_watcher(_watched_call if value else None)
+        set_watcher(_watched_call if value else None)
     if name == "debug_dir_root":
         debug_folder.set_root(value)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import dis
 import inspect
 import itertools
 import json
@@ -15,23 +13,22 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any
 
 from flambeau import _C, _frame
 from flambeau.base import debug_folder, logs, upper_levels
 from flambeau.base.collector import collecting_later
-from flambeau.base.forks import held_while_forking
-from flambeau.base.records import made_by, slotted
 from flambeau.base.shape_env import ConstraintViolationError
 from flambeau.core.keys import AUTOGRAD
 from flambeau.fx.tracer import is_fx_tracing
 
 from ..fx.targets import tags_of
 from . import utils
+from .attempts import compiling, traced
 from .bytecode.codegen import assemble, flat_argument_names
 from .bytecode.direct import direct_call
 from .bytecode.instructions import shown_as, shown_name
 from .bytecode.suspension import begin
+from .capture_events import LOG_GUARDS, Event, failed_guard, log_variant, metrics
 from .config import config
 from .exc import (
     BackendCompilerFailed,
@@ -39,70 +36,34 @@ from .exc import (
     FailOnRecompileLimitHit,
     InternalTorchDynamoError,
     RecompileError,
-    RestartAnalysis,
     SkipForGood,
     SkipFrame,
     TorchDynamoException,
     TorchRuntimeError,
-    TraceAgain,
     Unsupported,
-    UserError,
-    UserErrorType,
 )
-from .graph import glances, plain_frames, tensor_queries
-from .graph.output_graph import OutputGraph
+from .graph import plain_frames
 from .guards.advice import advice
 from .guards.dynamic import Seen
-from .guards.source import CellSource, ClosureCellSource, LocalSource
-from .guards.tree import Failure
-from .modes.ambient import ActiveModes
-from .numpy import numpy_bridge
+from .resumes import Resumes
 from .rules import trace_rules
 from .rules.reflect import name_of
 from .stances import around_compilation, note_sizes
 from .stances import current as current_stance
-from .tracing.executor import RootFrame
 from .utils import counters, record_compile
-from .variables.base import Lazy
-from .variables.functions.python_functions import CellVariable
 from .wrapped_backends import wrapped
 
-__all__ = ["Compiler", "Event", "is_compiling", "reset_caches"]
+__all__ = ["Compiler", "is_compiling", "reset_caches"]
 
 log = logging.getLogger("flambeau._dynamo")
 LOG_BREAKS, LOG_RECOMPILES = logs.artifact("graph_breaks", ""), logs.artifact("recompiles", "")
-LOG_GUARDS, LOG_CODE, LOG_GRAPH = (
-    logs.artifact("guards", ""),
-    logs.artifact("graph_code", ""),
-    logs.artifact("graph", ""),
-)
-LOG_SIZES = logs.artifact("graph_sizes", "")
-LOG_BYTECODE, LOG_DYNAMO = logs.artifact("bytecode", ""), logs.artifact("dynamo", "")
+LOG_DYNAMO = logs.artifact("dynamo", "")
 LOG_START, LOG_METRICS = logs.artifact("compile_start", ""), logs.artifact("compile_metrics", "")
-MAX_RESTARTS = 20
-
-
-@slotted(frozen=False)
-class Event:
-    """What came out of one frame: for explain, logs and tests."""
-
-    code: types.CodeType
-    graph: Any = None
-    guards: list = made_by(list)
-    break_reason: BreakReason | None = None
-    skipped: str | None = None
-    seconds: float = 0.0
-    order: int = made_by(itertools.count().__next__)
 
 
 def is_compiling() -> bool:
     """Whether this thread is inside of a capture or a call of a backend."""
     return _C.tls("compilations") > 0
-
-
-def compiling() -> _C.Guard:
-    """The thread is compiling. The interpreter itself enters and leaves, so no signal's exception comes between."""
-    return _C.Guard(push="compilations")
 
 
 _codes: dict[int, weakref.ref] = {}  # by identity: equal code objects have caches of their own
@@ -113,7 +74,7 @@ _count = itertools.count()
 def _inside_a_kernel() -> bool:
     """Whether a handler (a signal's, a finaliser) runs in the middle of an operator: gradients are asked for and none are recorded. What would
     be compiled for that serves no other call."""
-    return _C.is_grad_enabled() and bool(_C.tls("excluded") & AUTOGRAD)
+    return bool(_C.tls("grad_enabled")) and bool(_C.tls("excluded") & AUTOGRAD)
 
 
 def remember_code(code: types.CodeType) -> None:
@@ -141,37 +102,6 @@ class NothingCaptured(SkipFrame):
 
 # So many instructions of a trace in vain count as one more try.
 WORTH_ONE = 1_000
-
-
-class Resumes:
-    """The resume functions of one captured function. Its cache owns them; captured code refers to them weakly, for a loop that breaks comes
-    back to itself."""
-
-    def __init__(self):
-        self.codes: dict[Any, types.CodeType] = {}
-        # Of a resume function: the code it continues, and how many instructions it has in front of that code's.
-        self.origins: dict[types.CodeType, tuple[types.CodeType, int]] = {}
-        self.functions: dict[Any, Any] = {}  # those without closure, as callables, by place and globals
-        self.once: set[types.CodeType] = set()  # those that go on with an object that never comes again
-        self.traced: dict[
-            types.CodeType, types.CodeType
-        ] = {}  # of a generator's segment: the code that is traced in its place
-        self.short_loops = (
-            False  # whether short loops over arrays become native too, since unrolled they break the graph
-        )
-        self.long_loops: set[tuple[types.CodeType, int]] = set()  # that are captured turn by turn
-
-    @staticmethod
-    def of(cache) -> Resumes:
-        """Of the function that ``cache`` belongs to, or that the resume function continues which it belongs to."""
-        # Captured code knows the functions weakly: of two threads that make this, both keep the one that stays.
-        with held_while_forking:
-            found = cache.__dict__.get("resumes")
-            if isinstance(found, weakref.ref):
-                found = found()
-            if found is None:
-                found = cache.__dict__["resumes"] = Resumes()
-            return found
 
 
 def stack_depth() -> int:
@@ -220,7 +150,6 @@ class Compiler(_frame.Context):
         cache.__dict__["resumes"] = weakref.ref(resumes)
         cache.once = code in resumes.once
 
-    # -- called by the native side --
     def suspendable(self, func: types.FunctionType, args: tuple, cache):
         """The generator or coroutine of a call, whose code is captured piece by piece; None when it runs plainly."""
         code = func.__code__
@@ -389,7 +318,7 @@ class Compiler(_frame.Context):
         if cache.entries:
             counters["recompiles"]["total"] += 1
             self._recompiling(code, func, args, cache)
-        output, tx, reason = self._traced(func, args, cache, event)
+        output, tx, reason = traced(self, func, args, cache, event)
         if reason is not None:
             counters["graph_break"][reason.reason] += 1
             LOG_BREAKS("Graph break in %s: %s", shown_name(code), reason.describe())
@@ -399,7 +328,7 @@ class Compiler(_frame.Context):
             raise NothingCaptured(output.executed)
         cache.__dict__["seen"] = output.shapes.seen
         plain = getattr(tx, "plain", None)
-        tree = output.finish_guards() if plain is None else plain_frames.guards_of(output, args)
+        tree = output.finish_guards() if plain is None else plain_frames.guards_of(plain, output, args)
         if plain is None:
             final = getattr(tx, "final_code", None) or assemble(
                 code, tx.instructions, code.co_name, code.co_firstlineno
@@ -418,7 +347,7 @@ class Compiler(_frame.Context):
         if cache.once:
             cache.__dict__["dropped"] = cache.__dict__.get("dropped", 0) + 1
         counters["frames"]["ok"] += 1
-        self._log(code, final, event)
+        log_variant(code, final, event)
         if module is not None:
             counters["stats"]["unique_graphs"] += 1
             counters["stats"]["calls_captured"] += sum(n.op.startswith("call") for n in module.graph.nodes)
@@ -428,90 +357,8 @@ class Compiler(_frame.Context):
             "captured %s in %.1f ms, compiled in %.1f ms", shown_name(code), seconds * 1e3, compile_seconds * 1e3
         )
         if LOG_METRICS.on:
-            LOG_METRICS("%s", json.dumps(self._metrics(code, event, seconds)))
+            LOG_METRICS("%s", json.dumps(metrics(self, code, event, seconds)))
         return True
-
-    def _traced(self, func, args, cache, event: Event) -> tuple[OutputGraph, Any, BreakReason | None]:
-        """(what the trace recorded, its frame, the break that ends it). After a break it is traced again from the start, up to there."""
-        grad = _C.tls("grad_enabled")
-        seen = cache.__dict__.setdefault("seen", Seen())  # what the values of the frame were when it was captured
-        resumes = Resumes.of(cache)
-        break_at: int | None = None
-        reason: BreakReason | None = None
-        unroll = whole = True
-        modes = ActiveModes()
-        outer = sys.exc_info()[1]  # what a caller handles
-        has_tensors = trace_rules.frame_has_tensors(func, args)
-        restarts = 0
-        while restarts < MAX_RESTARTS:
-            restarts += 1
-            output = OutputGraph(self, func.__code__, func.__globals__, copy.deepcopy(seen))
-            output.resumes = resumes
-            output.recorder.root.carries = any(type(a) is numpy_bridge.Carried for a in args)
-            output.of_numpy = all(map(glances.is_plain_argument, args))
-            output.unroll = unroll
-            output.modes = modes
-            output.outer_exception = outer
-            tx = root_frame(output, func, args, break_at, reason, self.fullgraph)
-            output.whole = self.fullgraph or whole and not tx.suspends
-            if not (self.fullgraph or tx.suspends or has_tensors):
-                output.most_instructions = min(output.most_instructions, config.max_traced_instructions_without_tensors)
-            try:
-                with compiling(), modes.off():
-                    try:
-                        modes.enter(tx)
-                        tx.run()
-                    finally:
-                        output.blocks.leave_regions()
-                return output, tx, reason
-            except TraceAgain:
-                restarts -= 1  # so often as there are lazy layers
-            except (RestartAnalysis, SkipFrame) as e:
-                if (output.objects.made_classes or output.objects.enumerations) and not self.fullgraph:
-                    # Behind a break a class and its objects would have to be made in the program's order.
-                    whole = False
-                    break_at = reason = None
-                    continue
-                if output.shapes.numpy_integers:
-                    seen.known_integers |= output.shapes.numpy_integers
-                    break_at = reason = None
-                    continue
-                if isinstance(e, SkipFrame):
-                    raise
-                event.break_reason = e.reason
-                if self.fullgraph or output.blocks.breaks_are_errors():
-                    if e.reason.id == "fake-tensor":
-                        raise TorchRuntimeError(e.reason.describe()) from e.error.__context__
-                    if e.reason.id == "data-dependent-guard":
-                        raise UserError(UserErrorType.ANTI_PATTERN, e.reason.describe()) from e.error.__context__
-                    raise Unsupported(e.reason) from (e.error if config.verbose else None)
-                if e.visit is None:
-                    unroll = False
-                    continue
-                if break_at is not None and e.visit >= break_at:
-                    raise SkipFrame(f"tracing is not deterministic: {e.reason.reason}") from e
-                break_at, reason = e.visit, e.reason
-            finally:
-                output.blocks.leave_regions()
-                tensor_queries.set_grad_enabled(bool(grad))
-                tx.release()
-        raise SkipFrame("too many restarts")
-
-    def _metrics(self, code, event: Event, seconds: float) -> dict:
-        """What the event file says about one capture."""
-        graph = event.graph
-        return {
-            "co_name": shown_name(code),
-            "co_filename": code.co_filename,
-            "co_firstlineno": code.co_firstlineno,
-            "guard_count": len(event.guards),
-            "graph_op_count": 0 if graph is None else sum(n.op.startswith("call") for n in graph.graph.nodes),
-            "graph_input_count": 0 if graph is None else sum(n.op == "placeholder" for n in graph.graph.nodes),
-            "capture_time_s": seconds,
-            "backend_compile_time_s": event.seconds,
-            "backend": self.name,
-            "restart_reason": None if event.break_reason is None else event.break_reason.reason,
-        }
 
     def _recompiling(self, code, func, args, cache) -> None:
         if not (LOG_RECOMPILES.on or utils.recompile_records or config.error_on_recompile):
@@ -523,59 +370,3 @@ class Compiler(_frame.Context):
             record.append((shown_name(code), f"{code.co_filename}:{code.co_firstlineno}", str(why)))
         if config.error_on_recompile:
             raise RecompileError(f"Recompiling function {where}\n    triggered by the failing guard: {why}")
-
-    def _log(self, code, final, event: Event) -> None:
-        where = f"{shown_name(code)} ({code.co_filename}:{code.co_firstlineno})"
-        if debug_folder.enabled():
-            debug_folder.append("torchdynamo", describe(where, event))
-        if LOG_GUARDS.on:
-            LOG_GUARDS("guards of %s:\n%s", where, "\n".join(f"  {g}" for g in event.guards))
-        if LOG_CODE.on and event.graph is not None:
-            LOG_CODE("graph of %s:\n%s", where, event.graph.print_readable(print_output=False))
-        if LOG_GRAPH.on and event.graph is not None:
-            LOG_GRAPH("graph of %s:\n%s", where, event.graph.graph)
-        if LOG_SIZES.on and event.graph is not None:
-            shapes = [(n.name, getattr(n.meta.get("val"), "shape", None)) for n in event.graph.graph.nodes]
-            lines = "\n".join(f"  {name}: {tuple(shape)}" for name, shape in shapes if shape is not None)
-            LOG_SIZES("sizes in the graph of %s:\n%s", where, lines)
-        if LOG_BYTECODE.on:
-            LOG_BYTECODE("%s\nbefore:\n%s\nafter:\n%s", where, dis.Bytecode(code).dis(), dis.Bytecode(final).dis())
-
-
-def describe(where: str, event: Event) -> str:
-    """What became of a frame, for ``torchdynamo/debug.log``."""
-    parts = [f"===== {where} ====="]
-    if event.break_reason is not None:
-        parts.append(f"graph break: {event.break_reason.describe()}")
-    if event.graph is not None:
-        parts.append(event.graph.print_readable(print_output=False))
-    return "\n".join([*parts, "guards:", *(f"  {g}" for g in event.guards), ""])
-
-
-def root_frame(output: OutputGraph, func: types.FunctionType, args: tuple, break_at, reason, fullgraph) -> RootFrame:
-    code = func.__code__
-    locals = {n: Lazy(v, LocalSource(n, i)) for i, (n, v) in enumerate(zip(flat_argument_names(code), args))}
-    cells = {}
-    for i, (name, cell) in enumerate(zip(code.co_freevars, func.__closure__ or ())):
-        source = ClosureCellSource(i, name)
-        try:
-            contents = Lazy(cell.cell_contents, CellSource(source))
-        except ValueError:
-            contents = None
-        c = CellVariable(contents, None, root_name=name)
-        output.objects.cells[id(cell)] = c
-        output.objects.keep.append(cell)
-        cells[name] = c
-    return RootFrame(output, func, locals, cells, break_at, reason, fullgraph)
-
-
-def failed_guard(cache, func, args) -> Failure:
-    """The first guard of the latest variant that does not hold for this call."""
-    if cache.once:
-        return Failure("it goes on with a class that the call has just made, another one each time")
-    if not cache.entries:
-        return Failure("no captured variant")
-    tree = cache.entries[0][0]
-    if tree.check(func, args):
-        return Failure("it was captured for a function of the same code with other globals")
-    return tree.describe_failure()

@@ -16,7 +16,8 @@ from flambeau import _C
 from flambeau.aot.settings import config as aot_config
 from flambeau.base.pytree import tree_map
 from flambeau.dynamo import utils
-from flambeau.dynamo.convert import Compiler, Event
+from flambeau.dynamo.capture_events import Event
+from flambeau.dynamo.convert import Compiler
 from flambeau.inductor import debug
 from flambeau.inductor.assembly.dtypes import itemsize
 from flambeau.inductor.ir.nodes import ExternCall

@@ -21,6 +21,7 @@ from ..exc import SkipFrame, unsupported
 from ..guards.source import ConstSource, GlobalSource, LocalSource, Source
 from .assembler import Op, instrs, straight, with_fields
 from .instructions import Inst, Lasti, Shown, decode, show_as
+from .slots import LastiSlot, Slot
 from .versions import NULL_FIRST, PY313, original, real, split
 
 __all__ = [
@@ -388,13 +389,18 @@ def remainder_code(orig: types.CodeType, prologue: list, target: int, name: str,
 
 
 def resume_code(
-    orig: types.CodeType, target: int, stack: tuple, names: list[str], line: int, suspends: bool = True
+    orig: types.CodeType,
+    target: int,
+    stack: tuple[Slot | LastiSlot, ...],
+    names: list[str],
+    line: int,
+    suspends: bool = True,
 ) -> tuple[types.CodeType, int]:
-    """The function that goes on at instruction ``target``, and the number of instructions in front of the original ones. ``stack``: for
-    each place of the stack what it holds (``resume._kind``); the locals ``names`` are the first arguments, then the values. Cells of
+    """The function that goes on at instruction ``target``, and the number of instructions in front of the original ones. ``stack``: what
+    each place of the stack holds; the locals ``names`` are the first arguments, then the values. Cells of
     the original are free variables here. Of a generator's code it is a generator again, unless ``suspends`` is off."""
     code, header = _resume_code(orig, target, stack, names, line, {}, suspends)
-    places = {k[1] for k in stack if isinstance(k, tuple)}
+    places = {s.instruction for s in stack if isinstance(s, LastiSlot)}
     if places:  # known only when it is assembled
         insts = decode(code)
         places = {k: Lasti(insts[header + k].offset // 2, k) for k in places}
@@ -411,15 +417,15 @@ def _resume_code(
     generator = orig.co_flags & SUSPENDS if suspends else 0
     _header(head, free, [], generator)
     stack_names = []
-    for k, kind in enumerate(stack):
-        if kind == "n":
+    for k, slot in enumerate(stack):
+        if slot is Slot.NULL:
             head.append(Instr("PUSH_NULL"))
-        elif isinstance(kind, tuple):
-            head.append(Instr("LOAD_CONST", places.get(kind[1], 0)))
+        elif isinstance(slot, LastiSlot):
+            head.append(Instr("LOAD_CONST", places.get(slot.instruction, 0)))
         else:
             stack_names.append(f"{STACK_ARGUMENT}{k}")
             head.append(Instr("LOAD_FAST", stack_names[-1]))
-            if kind == "e":
+            if slot is Slot.HANDLED:
                 head.extend([Instr("PUSH_EXC_INFO"), Instr("POP_TOP")])
             head.append(Instr("DELETE_FAST", stack_names[-1]))  # from here on the stack alone holds it
     head.append(Instr("JUMP_FORWARD", label))

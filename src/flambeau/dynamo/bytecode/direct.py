@@ -21,10 +21,10 @@ from ..numpy import numpy_bridge
 from ..rules.reflect import is_a, is_among
 from .instructions import Inst, decode
 
-__all__ = ["DirectCall", "Returns", "direct_call", "direct_store"]
+__all__ = ["DirectCall", "Returns", "direct_call", "has_text_of_ours"]
 
 SILENT = frozenset({"CACHE", "NOP", "PRECALL", "PUSH_NULL", "RESUME"})
-LARGEST = 256  # bytes of code; a direct call has DIRECT_ARGUMENTS (csrc/frame/frame_eval.h) at most
+LARGEST = 1024  # bytes of code; a direct call has DIRECT_ARGUMENTS (csrc/frame/frame_eval.h) at most
 MOST_ARGUMENTS = 16
 CONSTANTS = frozenset(
     {
@@ -41,6 +41,8 @@ CONSTANTS = frozenset(
 )
 """Of the code: whoever decodes it asks constants for their text, which is the program's to give for others."""
 
+IMMUTABLE = frozenset({type(None), bool, int, float, str})
+
 
 class Returns(enum.IntEnum):
     """What the captured code returns, as csrc/frame/frame_eval.h counts."""
@@ -49,6 +51,8 @@ class Returns(enum.IntEnum):
     ITEM = 1
     ARGUMENT = 2
     CONSTANT = 3
+    LIST = 4
+    """The result's items."""
 
 
 @slotted
@@ -68,12 +72,15 @@ class DirectCall:
 
 def direct_call(code: types.CodeType) -> DirectCall | None:
     """What ``code`` does, where that is one call or none."""
-    if len(code.co_code) > LARGEST or code.co_exceptiontable or not all(map(_has_text_of_ours, code.co_consts)):
+    if len(code.co_code) > LARGEST or code.co_exceptiontable or not all(map(has_text_of_ours, code.co_consts)):
         return None
     given = code.co_argcount + code.co_kwonlyargcount
     steps = [i for i in decode(code) if i.name not in SILENT]
     if [i.name for i in steps] == ["LOAD_CONST", "RETURN_VALUE"]:
         return DirectCall(None, (), 0, Returns.CONSTANT, 0, steps[0].argval)
+    constant = _constant_tuple(steps)
+    if constant is not None:
+        return DirectCall(None, (), 0, Returns.CONSTANT, 0, constant)
     if [i.name for i in steps] == ["LOAD_FAST", "RETURN_VALUE"] and steps[0].argval in code.co_varnames[:given]:
         return DirectCall(None, (), 0, Returns.ARGUMENT, code.co_varnames.index(steps[0].argval))
     if [i.name for i in steps] == ["LOAD_FAST", "LOAD_FAST", "BINARY_SUBSCR", "RETURN_VALUE"]:
@@ -100,26 +107,19 @@ def direct_call(code: types.CodeType) -> DirectCall | None:
     return _returning(call, arguments, made.offset, steps[n + 1].argval, steps[n + 2 :], code.co_varnames[:given])
 
 
-def direct_store(code: types.CodeType) -> DirectCall | None:
-    """What ``code`` does, where that is ``x[i] = v`` of arguments and constants."""
-    if len(code.co_code) > LARGEST or not all(map(_has_text_of_ours, code.co_consts)):
+def _constant_tuple(steps: list[Inst]) -> tuple | None:
+    """The sizes of an array, say."""
+    *items, made, last = steps
+    if [made.name, last.name] != ["BUILD_TUPLE", "RETURN_VALUE"] or made.argval != len(items):
         return None
-    steps = [i for i in decode(code) if i.name not in SILENT]
-    loads, names = steps[:3], [i.name for i in steps[3:]]
-    if names != ["STORE_SUBSCR", "LOAD_CONST", "RETURN_VALUE"] or steps[4].argval is not None:
+    if not all(i.name == "LOAD_CONST" and is_among(type(i.argval), IMMUTABLE) for i in items):
         return None
-    if not all(i.name == "LOAD_CONST" or (i.name == "LOAD_FAST" and i.argval in code.co_varnames) for i in loads):
-        return None
-    given = tuple([i.argval for i in loads if i.name == "LOAD_CONST"])
-    known = iter(range(-1, -1 - len(given), -1))
-    value, target, index = [next(known) if i.name == "LOAD_CONST" else code.co_varnames.index(i.argval) for i in loads]
-    places = (target, index, value)
-    return DirectCall(operator.setitem, places, steps[3].offset, Returns.RESULT, given=given)
+    return tuple([i.argval for i in items])
 
 
-def _has_text_of_ours(constant) -> bool:
+def has_text_of_ours(constant) -> bool:
     if type(constant) is tuple:
-        return all(map(_has_text_of_ours, constant))
+        return all(map(has_text_of_ours, constant))
     return is_among(type(constant), CONSTANTS) or is_a(constant, np.dtype)
 
 
@@ -143,8 +143,12 @@ def _returning(
     if shape == [*item, "RETURN_VALUE"] and values[0] == result and _is_place(values[1]):
         return DirectCall(call, arguments, lasti, Returns.ITEM, values[1])
     given = _all_given(tail, result)
-    whole = None if given is None else _giving(call, *given)
-    return None if whole is None else DirectCall(whole, arguments, lasti, Returns.RESULT)
+    if given is None:
+        return None
+    values, packing = given
+    whole = _giving(call, values, packing is not None)
+    returns = Returns.LIST if packing == "BUILD_LIST" else Returns.RESULT
+    return None if whole is None else DirectCall(whole, arguments, lasti, returns)
 
 
 def _is_place(x) -> bool:
@@ -160,8 +164,8 @@ class Given:
     flag: int = -1
 
 
-def _all_given(tail: list[Inst], result: str) -> tuple[list[Given], bool] | None:
-    """What the last steps return, and whether that is a tuple of them. None: something else."""
+def _all_given(tail: list[Inst], result: str) -> tuple[list[Given], str | None] | None:
+    """What the last steps return, and the instruction that makes a tuple or a list of them. None: something else."""
     given: list[Given] = []
     at = 0
     while at < len(tail) and (found := _given(tail[at:], result)):
@@ -169,9 +173,9 @@ def _all_given(tail: list[Inst], result: str) -> tuple[list[Given], bool] | None
         given.append(item)
         at += length
     rest = [i.name for i in tail[at:]]
-    if rest == ["BUILD_TUPLE", "RETURN_VALUE"] and tail[at].argval == len(given) > 0:
-        return given, True
-    return (given, False) if rest == ["RETURN_VALUE"] and len(given) == 1 else None
+    if rest in (["BUILD_TUPLE", "RETURN_VALUE"], ["BUILD_LIST", "RETURN_VALUE"]) and tail[at].argval == len(given) > 0:
+        return given, tail[at].name
+    return (given, None) if rest == ["RETURN_VALUE"] and len(given) == 1 else None
 
 
 ITEM = ("LOAD_FAST", "LOAD_CONST", "BINARY_SUBSCR")

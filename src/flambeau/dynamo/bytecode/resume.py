@@ -31,6 +31,7 @@ from ..variables.objects.weak_references import is_weakly_known
 from .assembler import instrs
 from .codegen import STACK_ARGUMENT, TEMP, flat_argument_names, original_instr, remainder_code, resume_code
 from .instructions import Inst, decode, live_locals
+from .slots import LastiSlot, Slot
 from .suspension import AWAIT, DELEGATE, YIELD, Step, awaitable, entered, exited, segment
 from .versions import BREAKABLE, FOR_END, NULL_FIRST, PY312, PY313
 
@@ -131,10 +132,10 @@ def _guarded(tx, cg, inst: Inst, emit) -> None:
     cg.code.append(TryEnd(begin))
     cg.code.append(Instr("JUMP_FORWARD", behind))
     cg.code.append(failed)
-    kinds = slots_of(tx.stack[: inst.depth])
+    slots = slots_of(tx.stack[: inst.depth])
     if inst.lasti:
-        kinds.append(("l", inst.index))
-    _call_resume(tx, cg, inst.handler, [*kinds, "v"], list(_locals_at(tx, inst.handler)), inst.line)
+        slots.append(LastiSlot(inst.index))
+    _call_resume(tx, cg, inst.handler, [*slots, Slot.VALUE], list(_locals_at(tx, inst.handler)), inst.line)
     cg.code.append(behind)
 
 
@@ -165,7 +166,7 @@ def _let_go(tx, cg, leaves: bool) -> None:
     is closed when it is dropped."""
     held = [n for n in flat_argument_names(tx.func.__code__) if n.startswith(STACK_ARGUMENT)]
     if leaves:
-        held += [cg.exc_temp(k) for k, kind in enumerate(slots_of(tx.stack)) if kind == "e"]
+        held += [cg.exc_temp(k) for k, slot in enumerate(slots_of(tx.stack)) if slot is Slot.HANDLED]
     for n in (*held, *dict.fromkeys(cg.temps.values())):
         cg.emit("DELETE_FAST", n)
     cg.call_function(_frame.release_arguments, None, 0)
@@ -199,9 +200,11 @@ def _resume(tx, inst: Inst) -> None:
     pops, pushes = BREAKABLE[inst.name](inst.arg)
     after = inst.index + 1
     names, names_after = _names_around(tx, inst)
-    slots = slots_of(tx.stack[: len(tx.stack) - pops]) + ["v"] * (pushes or 0)
+    slots = slots_of(tx.stack[: len(tx.stack) - pops]) + [Slot.VALUE] * (pushes or 0)
     if inst.name in ("LOAD_METHOD", "LOAD_SUPER_METHOD"):
-        slots[-2 if NULL_FIRST else -1] = "n"  # a NULL beside the bound method, as the instruction itself may leave it
+        slots[-2 if NULL_FIRST else -1] = (
+            Slot.NULL
+        )  # a NULL beside the bound method, as the instruction itself may leave it
     kw_names = tx.kw_names
     leaves = pushes is None and inst.handler is None
 
@@ -236,13 +239,13 @@ def _place(cg, start: int, line: int) -> None:
 def _unload(cg, slots: list) -> list[str]:
     """Take the stack's ``slots`` into temporaries; the names of those that a resume function is given, the last one first."""
     values = []
-    for k, kind in reversed(list(enumerate(slots))):
-        if kind == "e":
+    for k, slot in reversed(list(enumerate(slots))):
+        if slot is Slot.HANDLED:
             cg.emit("POP_EXCEPT")
             values.append(cg.exc_temp(k))
         else:
             cg.emit("STORE_FAST", f"{TEMP}stack{k}")
-            if kind == "v":
+            if slot is Slot.VALUE:
                 values.append(f"{TEMP}stack{k}")
     return values
 
@@ -252,14 +255,14 @@ def _push_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
     compiler = tx.output.compiler
     resumes = tx.output.resumes
     orig, shift = resumes.origins.get(tx.code, (tx.code, 0))
-    kinds = tuple((k[0], max(k[1] - shift, 0)) if isinstance(k, tuple) else k for k in slots)
-    key = (orig, target - shift, kinds, tuple(names), line)
+    moved = tuple(LastiSlot(max(s.instruction - shift, 0)) if isinstance(s, LastiSlot) else s for s in slots)
+    key = (orig, target - shift, moved, tuple(names), line)
     code = resumes.codes.get(key)
     if code is None:  # one function for all variants of the frame, so that what was captured of the rest is found again
         if tx.suspends:
-            code, header = segment(orig, target - shift, kinds, names, line, resumes)
+            code, header = segment(orig, target - shift, moved, names, line, resumes)
         else:
-            code, header = resume_code(orig, target - shift, kinds, names, line)
+            code, header = resume_code(orig, target - shift, moved, names, line)
         resumes.origins[resumes.traced.get(code, code)] = (orig, header)
         # A class that the frame has just made is another one at each call.
         if tx.code in resumes.once or tx.reason is not None and tx.reason.id == "class-statement":
@@ -301,8 +304,8 @@ def _call_resume(tx, cg, target: int, slots: list, names: list[str], line: int) 
     for t in values:
         if t.startswith(f"{TEMP}stack"):  # one may be an exception whose traceback holds this frame
             cg.emit("DELETE_FAST", t)
-    for k, kind in enumerate(slots):
-        if kind == "e":  # or the exception and this frame would keep each other alive
+    for k, slot in enumerate(slots):
+        if slot is Slot.HANDLED:  # or the exception and this frame would keep each other alive
             cg.emit("DELETE_FAST", cg.exc_temp(k))
     cg.call(1 + len(names) + len(values))
     cg.emit("RETURN_VALUE")
@@ -329,7 +332,7 @@ def emit_suspension(tx, inst: Inst) -> None:
             cg.emit("POP_TOP")
         cg.emit("STORE_FAST", value)
         values = _unload(cg, slots)
-        given = dict(zip((k for k in reversed(range(len(slots))) if slots[k] in ("v", "e")), values))
+        given = dict(zip((k for k in reversed(range(len(slots))) if slots[k] in (Slot.VALUE, Slot.HANDLED)), values))
 
         def go_on(target: int, stack: list, extra: list):
             names_there = list(_locals_at(tx, target))
@@ -347,18 +350,18 @@ def emit_suspension(tx, inst: Inst) -> None:
             cg.call_function(checked, lambda: cg.emit("LOAD_FAST", value), 1)
         else:
             cg.emit("LOAD_FAST", value)
-        go_on(after, slots, ["v"])
+        go_on(after, slots, [Slot.VALUE])
         if at.handler is None:
             cg.load_const(None)
         else:
-            go_on(at.handler, slots[: at.depth], [("l", at.index), "v"] if at.lasti else ["v"])
-        handled = [k for k, kind in enumerate(slots) if kind == "e"]
+            go_on(at.handler, slots[: at.depth], [LastiSlot(at.index), Slot.VALUE] if at.lasti else [Slot.VALUE])
+        handled = [k for k, slot in enumerate(slots) if slot is Slot.HANDLED]
         cg.emit("LOAD_FAST", cg.exc_temp(handled[-1])) if handled else cg.load_const(None)
         for c in place:
             cg.load_const(c)
         cg.call(5 + len(place))
-        for k, kind in enumerate(slots):
-            if kind == "e":
+        for k, slot in enumerate(slots):
+            if slot is Slot.HANDLED:
                 cg.emit("DELETE_FAST", cg.exc_temp(k))
         cg.emit("RETURN_VALUE")
 
@@ -373,9 +376,9 @@ def _jump(tx, inst: Inst) -> None:
     below = slots_of(tx.stack[:-1])
     through, taken_slots = below, below
     if inst.name == "FOR_ITER":
-        through = [*below, "v", "v"]
+        through = [*below, Slot.VALUE, Slot.VALUE]
     elif inst.name.startswith("JUMP_IF"):
-        taken_slots = [*below, "v"]  # the condition stays on the stack when the jump is taken
+        taken_slots = [*below, Slot.VALUE]  # the condition stays on the stack when the jump is taken
 
     def tail(cg):
         start = len(cg.code)
@@ -394,7 +397,7 @@ def _jump(tx, inst: Inst) -> None:
 def _remainder(tx, inst: Inst) -> None:
     if tx.suspends:
         raise SkipFrame(f"a graph break at {inst.name} in a generator")
-    if any(isinstance(k, tuple) for k in slots_of(tx.stack)):
+    if any(isinstance(s, LastiSlot) for s in slots_of(tx.stack)):
         raise SkipFrame(f"a graph break at {inst.name} while an exception is handled")
     target = inst.index
     insts = decode(tx.code)

@@ -48,11 +48,11 @@ class Step:
 
 
 def segment(
-    orig: types.CodeType, target: int, kinds: tuple, names: list[str], line: int, resumes
+    orig: types.CodeType, target: int, slots: tuple, names: list[str], line: int, resumes
 ) -> tuple[types.CodeType, int]:
     """The runnable code of the segment that begins at instruction ``target``, and the size of the traced code's header."""
-    traced, header = resume_code(orig, target, kinds, names, line, suspends=False)
-    plain, _ = resume_code(orig, target, kinds, names, line)
+    traced, header = resume_code(orig, target, slots, names, line, suspends=False)
+    plain, _ = resume_code(orig, target, slots, names, line)
     _frame.mark_code(plain, _frame.SKIP)
     arguments = flat_argument_names(plain)
     cg = Codegen(plain, {})

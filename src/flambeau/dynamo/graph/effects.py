@@ -12,7 +12,7 @@ from ..exc import SkipFrame, unsupported
 from ..guards.tree import overlapping
 from ..rules import trace_rules
 from ..rules.reflect import module_of
-from ..variables.tensors.tensor import is_read_only
+from ..variables.numpy.read_only import is_read_only
 
 __all__ = [
     "drawing_again",

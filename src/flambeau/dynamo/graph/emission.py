@@ -11,7 +11,7 @@ import numpy as np
 
 from flambeau import _C, _frame, fx
 from flambeau.fake.active import handing_over
-from flambeau.loops.streams import journaled
+from flambeau.loops.random_numbers.streams import journaled
 
 from ..bytecode.codegen import TEMP, Codegen
 from ..exc import BackendCompilerFailed, SkipFrame, Unsupported
@@ -22,7 +22,7 @@ from ..rules.reflect import name_of
 from ..subclasses import subclass_operations
 from ..subclasses.gradients import GradientRegion, Runner, region_of
 from ..variables.base import Variable
-from ..variables.functions.python_functions import CellVariable
+from ..variables.functions.cells import CellVariable
 from . import tensor_queries
 from .effects import drawing_again, draws, has_effects, may_run_again, refuse_shared_memory, writes, written_inputs
 from .inputs import GraphInput

@@ -7,8 +7,9 @@ from flambeau import fx
 from ..exc import unsupported
 from ..guards.source import ConstSource
 from ..higher_order.opaque import FunctionTemplate, guard_function, writes_to_closure
-from ..variables.functions.python_functions import NestedFunctionVariable, UserFunctionVariable
-from ..variables.functions.python_functions import fixed as fixed_value
+from ..variables.functions.nested_functions import NestedFunctionVariable
+from ..variables.functions.nested_functions import fixed as fixed_value
+from ..variables.functions.python_functions import UserFunctionVariable
 from ..variables.objects.class_object import ClassVariable
 from ..variables.objects.namespaces import PythonModuleVariable
 from ..variables.tensors.torch_functions import TorchFunctionVariable

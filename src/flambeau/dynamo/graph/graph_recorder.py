@@ -116,7 +116,7 @@ class GraphRecorder:
         numbers = {i.node: i.example for i in self.inputs if i.number}
         run = fx.Interpreter(types.SimpleNamespace(**self.attributes), garbage_collect_values=False, graph=self.root)
         place = default_generator.place()
-        with _C.Guard(grad_enabled=int(_C.is_grad_enabled())):
+        with _C.Guard(grad_enabled=_C.tls("grad_enabled")):
             for n in self.root.nodes:
                 if n.op != "placeholder":
                     run.env[n] = run.run_node(n)

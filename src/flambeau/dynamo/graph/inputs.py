@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from flambeau.base.dtypes import int64
 from flambeau.base.relations import as_symbol
-from flambeau.base.shape_env import ConstraintViolationError, hint_int
+from flambeau.base.shape_env import ConstraintViolationError
+from flambeau.base.symbolic_queries import hint_int
 
 from ...base.records import slotted
 from ..config import config
 from ..guards.dynamic import SizeSource, after_marks
-from ..guards.source import Source
+from ..guards.source import CallSource, Source
 from ..rules import trace_rules
 from ..variables.base import Variable
 from ..variables.values.symbolic import SymbolicVariable
 
-__all__ = ["GraphInput", "number_input", "symbolic_input"]
+__all__ = ["GraphInput", "integer_of_numpys", "number_input", "symbolic_input"]
 
 
 @slotted(frozen=False)
@@ -29,16 +31,28 @@ class GraphInput:
     numpy_number: bool = False  # an array without dimensions is made of it
 
 
-def number_input(output, value, source: Source) -> Variable | None:
-    """The symbolic variable of an int or float that varies; None when it is a constant."""
+def integer_of_numpys(output, number: Variable) -> Variable | None:
+    """The symbolic integer that a NumPy number counts as beside a tensor; None where it is no input of the graph, or no int64."""
+    given = next((i for i in output.recorder.inputs if i.node is number.node and i.numpy_number), None)
+    if given is None or given.example.dtype is not int64:
+        return None
+    return number_input(output, int(given.example.item()), CallSource(given.source, int, "int"), varies=True)
+
+
+def number_input(output, value, source: Source, varies: bool = False) -> Variable | None:
+    """The symbolic variable of an int or float that varies (as it is seen to, or as ``varies`` says); None when it is a constant."""
     path = output.objects.path(source)
-    varies = output.shapes.seen.number(path, value) or output.compiler.shapes.get(source.name, {}).get("number", False)
+    varies = (
+        varies
+        or output.shapes.seen.number(path, value)
+        or output.compiler.shapes.get(source.name, {}).get("number", False)
+    )
     varies = varies or (output.shapes.dynamic is True and type(value) is int)
     if not varies or value != value or output.shapes.dynamic is False:
         return None
     if type(value) is int and not -(2**63) <= value < 2**63:  # symbols are 64-bit integers
         return None
-    if config.specialize_float if type(value) is float else config.specialize_int or value in (0, 1):
+    if config.specialize_float if type(value) is float else config.specialize_int:
         return None
     owner = output.objects.owner(source) if type(value) is int else None
     if owner is not None and (

@@ -10,7 +10,7 @@ from ..config import config
 from ..guards.source import CellSource, ConstSource, Source
 from ..rules import trace_rules
 from ..variables.base import Lazy, Variable
-from ..variables.functions.python_functions import CellVariable
+from ..variables.functions.cells import CellVariable
 
 
 class KnownObjects:

@@ -8,7 +8,7 @@ from ..config import config
 from ..guards.source import Source
 from ..numpy import numpy_bridge
 from ..variables.base import Variable
-from ..variables.tensors.tensor import NumpyNdarrayVariable
+from ..variables.numpy.ndarray import NumpyNdarrayVariable
 from .inputs import GraphInput
 
 __all__ = ["numpy_number_input"]

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from flambeau import fx
-from flambeau.base import shape_env
+from flambeau.base import user_line
 from flambeau.base.errors import DataDependentOutputException
 from flambeau.base.shape_env import ConstraintViolationError
 from flambeau.base.symint import NUMBERS, is_int
+from flambeau.core.operator import OpOverload
+from flambeau.core.overload_arguments import checked
 
 from ..config import config
 from ..exc import SkipForGood, Unsupported, UserRaises, unsupported
@@ -33,16 +35,16 @@ from ..subclasses import subclass_operations
 from ..tracing import world
 from ..tracing.side_effects import SideEffects
 from ..variables.base import Variable
-from ..variables.containers.lists import ListVariable, TupleVariable
-from ..variables.functions.python_functions import NestedFunctionVariable, UserFunctionVariable
+from ..variables.containers.lists import ListVariable
+from ..variables.containers.sequences import TupleVariable
+from ..variables.functions.nested_functions import NestedFunctionVariable
+from ..variables.functions.python_functions import UserFunctionVariable
+from ..variables.numpy.ndarray import NumpyNdarrayVariable
+from ..variables.numpy.read_only import mark_read_only
 from ..variables.tensors import backward
+from ..variables.tensors.graph_results import wrap_result
 from ..variables.tensors.storage_facts import guard_asked
-from ..variables.tensors.tensor import (
-    NumpyNdarrayVariable,
-    TensorVariable,
-    mark_read_only,
-    wrap_result,
-)
+from ..variables.tensors.tensor import TensorVariable
 from ..variables.tensors.torch_functions import TorchFunctionVariable
 from ..variables.tensors.torch_generators import TorchGeneratorVariable
 from ..variables.values.constant import ConstantVariable
@@ -58,6 +60,7 @@ from .effects import (
 )
 from .emission import Emission
 from .examples import example
+from .glances import only_looks
 from .graph_recorder import GraphRecorder
 from .inputs import GraphInput, symbolic_input
 from .known_objects import KnownObjects
@@ -108,6 +111,10 @@ class OutputGraph:
         self.unroll = True
         # Whether the frame was given NumPy's arrays and numbers alone.
         self.of_numpy = False
+        # Those arguments, by name.
+        self.given: dict[str, Any] = {}
+        # Whether those arrays have a few elements each.
+        self.of_few = False
         # Whether the frame has no graph break, as far as is known: classes are made by its captured code.
         self.whole = False
         """Take the elements of iterators that existed before, as far as they are known."""
@@ -124,6 +131,8 @@ class OutputGraph:
         self.draws = False
         """Whether the graph draws from NumPy's generators."""
         self.flips = FlippedMemory()
+        self.asks_numpy_errors = False
+        """Whether a graph of what was given raises, warns and calls as NumPy's error settings say."""
         self.regions: Any = None
         """The native loops compiled so far, see higher_order/compiled_regions.py."""
 
@@ -147,12 +156,13 @@ class OutputGraph:
     def release(self) -> None:
         """Nothing is traced any more: let go of the values of this call, and of what the fake tensors know of this object."""
         self.references.release()
+        self.given = {}
         self.writes = self.side_effects.any()
         self.regions = None
         self.side_effects, self.shapes.sizes = SideEffects(), None
         self.objects.release()
         if self.shapes.env is not None:
-            self.shapes.env.output, self.shapes.env.where = None, shape_env.user_line
+            self.shapes.env.output, self.shapes.env.where = None, user_line.user_line
         if self._fake_mode is not None:
             vars(self._fake_mode).pop("becoming", None)
 
@@ -161,7 +171,10 @@ class OutputGraph:
             self.guards.add(source, kind, payload)
 
     def finish_guards(self):
-        self.process.add(self.guards)
+        if not (self.emission.graph_module is None and only_looks(self)):
+            if self.asks_numpy_errors:
+                self.guard_numpy_errors()
+            self.process.add(self.guards)
         # Numbers are no memory: one object may be several of them.
         self.guards.not_aliased([i.source for i in self.recorder.inputs if not (i.number or i.numpy_number)])
         if self.shapes.env is not None:
@@ -195,17 +208,17 @@ class OutputGraph:
                     n.meta["now"] = tensor
                     n.meta["val"] = n.meta["example_value"] = tensor_queries.same_place(tensor)
 
-    def user_line(self) -> shape_env.UserLine | None:
+    def user_line(self) -> user_line.UserLine | None:
         """Where the user's program is, for guards."""
         stack = self.tx.user_stack() if self.tx is not None else ()
         if not stack:
             return None
         f = stack[-1]
-        return shape_env.UserLine(f.filename, f.lineno, f.name, f.line)
+        return user_line.UserLine(f.filename, f.lineno, f.name, f.line)
 
     def add_input(self, value, source: Source, ndarray: bool) -> TensorVariable:
         if ndarray:
-            self.guard_numpy_errors()
+            self.asks_numpy_errors = True
             facts = ndarray_facts(value)
             tensor = numpy_bridge.tensor_of(value)
             if type(value) is numpy_bridge.Carried:
@@ -311,7 +324,8 @@ class OutputGraph:
         if op == "call_method":
             value = self.checked_fake(name, lambda o, *a, **k: getattr(o, target)(*a, **k), fargs, fkwargs)
         else:
-            value = self.checked_fake(name, target, fargs, fkwargs)
+            of_program = type(target) is OpOverload and not trace_rules.is_package_code(tx.code)
+            value = self.checked_fake(name, checked(target) if of_program else target, fargs, fkwargs)
         if asked_offsets:
             guard_asked(self, asked_offsets)
         if value is None and not none_ok and not effects and not trace_rules.is_allowed(target):

@@ -6,7 +6,7 @@ import contextlib
 import weakref
 from typing import Any
 
-from flambeau.base import shape_env
+from flambeau.base import shape_checks
 from flambeau.base.relations import symbols as relation_symbols
 from flambeau.base.shape_env import ShapeEnv
 from flambeau.base.symint import NUMBERS, is_symbolic
@@ -15,7 +15,7 @@ from flambeau.proxy.sizes import SizeNodes
 from ..config import config
 from ..guards.dynamic import Seen, setting
 from ..variables.base import Variable
-from ..variables.tensors.tensor import GIVES_NUMBERS, GIVES_SIZES
+from ..variables.tensors.untraced import GIVES_NUMBERS, GIVES_SIZES
 from ..variables.values.symbolic import CheckVariable, wrap_number
 from . import python_numbers, tensor_queries
 
@@ -86,7 +86,7 @@ class TraceShapes:
 
     def check_number(self, condition) -> None:
         """The graph checks what is asked of numbers that depend on data; where it fails the frame runs plainly."""
-        CheckVariable(shape_env.check).require(
+        CheckVariable(shape_checks.check).require(
             self.output.tx, wrap_number(condition), "a number is none that graphs compute with"
         )
 

@@ -9,7 +9,7 @@ from flambeau.base import expr_walks
 from flambeau.base import relations as R
 from flambeau.base.expr import Expr
 from flambeau.base.records import slotted
-from flambeau.base.shape_env import UserLine
+from flambeau.base.user_line import UserLine
 
 from .dynamic import SizeSource
 

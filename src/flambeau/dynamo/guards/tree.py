@@ -16,7 +16,7 @@ from numpy.lib.array_utils import byte_bounds
 from flambeau import _C, _frame
 
 from ...base.records import slotted
-from ...base.shape_env import UserLine
+from ...base.user_line import UserLine
 from ..rules import trace_rules
 from ..rules.reflect import ABSENT, IMMUTABLE, flags_of, instance_dict, is_a, is_stdlib, qualname_of, type_item
 from . import filters
@@ -48,6 +48,9 @@ class Guard:
             return f"{self.kind}: {', '.join(f'{name}={value}' for name, value in zip(_frame.STATE, p))}"
         if self.kind == "NDARRAY_MATCH":
             return f"{self.kind}: {self.source}, dtype={p[1]}, shape={list(p[3])}, strides={list(p[4])}"
+        if self.kind == "NDARRAY_FEW":
+            most = f"at most {p[6]}" if p[6] else "any number of"
+            return f"{self.kind}: {self.source}, dtype={p[1]}, sizes of at least {list(p[3])}, {most} elements"
         if self.kind == "CODE_MATCH":
             p = p[0]
         return f"{self.kind}: {self.source} {payload_text(p)[:120]}"
@@ -142,6 +145,14 @@ class GuardBuilder:
         self.asked.append(source)
         return i
 
+    def _checks(self, node: int) -> list[tuple[int, Any]]:
+        """(number of the kind, what is checked) of all checks of a node."""
+        return self.nodes[node][3]
+
+    def checked(self, source: Source, kind: str) -> list:
+        """What the checks of this kind ask of a source."""
+        return [payload for number, payload in self._checks(self.node(source)) if number == CHECK[kind]]
+
     def fact(self, table: Source, key: str, value: Any, exact: bool = True) -> None:
         """The dict at ``table`` holds ``value`` under ``key``, or nothing (ABSENT)."""
         i = self.known.get(id(table))
@@ -180,7 +191,7 @@ class GuardBuilder:
         if kind == "NO_INSTANCE_KEY":
             self.fact(InstanceDictSource(source), payload, ABSENT)
             return
-        checks = self.nodes[self.node(source)][3]
+        checks = self._checks(self.node(source))
         c = (CHECK[kind], payload)
         if not checks:
             checks.append(c)
@@ -193,13 +204,13 @@ class GuardBuilder:
     def not_aliased(self, sources: list[Source]) -> None:
         idx = sorted({self.node(s) for s in sources})
         if len(idx) > 1:
-            self.nodes[idx[-1]][3].append((CHECK["NO_TENSOR_ALIASING"], tuple(idx)))
+            self._checks(idx[-1]).append((CHECK["NO_TENSOR_ALIASING"], tuple(idx)))
 
     def no_overlap(self, sources: list[Source]) -> None:
         """The graph writes to one of these: their memory must be apart, as it was when the graph was made."""
         idx = sorted({self.node(s) for s in sources})
         if len(idx) > 1:
-            self.nodes[idx[-1]][3].append((CHECK["NO_MEMORY_OVERLAP"], tuple(idx)))
+            self._checks(idx[-1]).append((CHECK["NO_MEMORY_OVERLAP"], tuple(idx)))
 
     def same_as(self, source: Source, other: Source) -> None:
         a, b = self.node(source), self.node(other)
@@ -207,14 +218,14 @@ class GuardBuilder:
             return
         if a < b:
             a, b = b, a
-        self.nodes[a][3].append((CHECK["DUPLICATE_INPUT"], b))
+        self._checks(a).append((CHECK["DUPLICATE_INPUT"], b))
 
     def sizes(self, env) -> None:
         """What the trace assumed about the symbols of ``env``, behind the last value it reads."""
         program = SizeProgram(env, self.node)
         if program.operands:
             at = max(o[0] for o in program.operands)
-            self.nodes[at][3].append((CHECK["SIZES"], program.payload))
+            self._checks(at).append((CHECK["SIZES"], program.payload))
             self.size_guards = program.relations
 
     def spec(self) -> list[tuple]:
@@ -320,6 +331,11 @@ def tensor_facts(t) -> tuple:
 
 def ndarray_facts(a: np.ndarray) -> tuple:
     return (type(a), a.dtype, None, a.shape, a.strides, a.flags.writeable, 0, False)
+
+
+def few_facts(a: np.ndarray, least: tuple[int, ...], most: int) -> tuple:
+    """Of arrays like ``a``, with sizes of at least ``least`` and at most ``most`` elements (0: any number)."""
+    return (type(a), a.dtype, None, least, (0,) * a.ndim, False, most, False)
 
 
 def _value(access: str, parent, key, func, args):
@@ -429,6 +445,10 @@ def _holds(kind: str, p, v, values) -> bool:
         f = ndarray_facts(v)
         strides = v.size == 0 or same_dims(f[4], p[4])  # NumPy's mean nothing for an empty array
         return f[1] == p[1] and same_dims(f[3], p[3]) and strides and f[5:] == p[5:]
+    if kind == "NDARRAY_FEW":
+        if type(v) is not p[0] or v.dtype != p[1] or v.ndim != len(p[3]):
+            return False
+        return all(n >= least for n, least in zip(v.shape, p[3])) and (not p[6] or v.size <= p[6])
     if kind == "LENGTH":
         return len(v) == p
     if kind == "DICT_KEYS":

@@ -24,9 +24,11 @@ from ..rules.reflect import dict_of, name_of
 from ..tracing.wrapping import CLASS_WRAPPERS
 from ..variables.base import MethodOf, Variable
 from ..variables.containers.dicts import DictVariable
-from ..variables.containers.lists import ListVariable, TupleVariable
+from ..variables.containers.lists import ListVariable
+from ..variables.containers.sequences import TupleVariable
 from ..variables.objects.class_object import ClassVariable
-from ..variables.tensors.tensor import Opaque, TensorVariable, wrap_result
+from ..variables.tensors.graph_results import Opaque, wrap_result
+from ..variables.tensors.tensor import TensorVariable
 from ..variables.values.constant import ConstantVariable
 from .subgraphs import Bodies, Body, SubgraphCall, Template, bound, fill, trace_body, variable_of
 
@@ -153,7 +155,7 @@ class ApplyVariable(Variable):
         # Under a transform that is on at the call, it is the transform's tensors that ask for gradients.
         asked = any(v.val.requires_grad for v in operands) or tx.output.modes.transforms
         recording = tensor_queries.grad_enabled() and asked
-        backward = BackwardTrace(tx, self.cls, forward, value).run() if recording else None
+        backward = BackwardTrace(tx, self.cls, forward, value, len(pargs)).run() if recording else None
         stand_in.traced = backward and next(iter(backward.traced.values()))
         jvp = JvpTrace(tx, self.cls, forward, fill(pargs, {"operand": [v.val for v in operands]}), value)
         stand_in_jvp.traced = jvp.run() if pushes and recording else None
@@ -316,12 +318,23 @@ class DerivativeTrace:
 class BackwardTrace(DerivativeTrace):
     name = "backward"
 
-    def __init__(self, tx, cls: Variable, forward: ForwardTrace, value):
+    def __init__(self, tx, cls: Variable, forward: ForwardTrace, value, given: int):
         super().__init__(tx, cls, forward)
         self.outputs = results_of(cls.value, value)
+        self.given = given  # arguments of forward
 
     def saved(self):
         return self.forward.ctx.saved
+
+    def trace(self, like):
+        traced = super().trace(like)
+        made, nested = traced.template, self.cls.value._nested_results
+        # The numbers are part of the error that it raises.
+        if not nested and (len(made) < self.given or any(g is not None for g in made[self.given :])):
+            unsupported(
+                "autograd-function", f"backward returned {len(made)} gradients for {self.given} inputs of forward"
+            )
+        return traced
 
     def run(self) -> Backwards:
         outputs = [o if isinstance(o, _C.TensorBase) else None for o in self.outputs]

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from flambeau.loops import Declined
 from flambeau.loops.inlining import Callee
 from flambeau.loops.operands import GivenArray, Inputs, Items
-from flambeau.loops.values import Known, Scalar, Symbolic, TupleType
+from flambeau.loops.values import Declined, Known, Scalar, Symbolic, TupleType
 
 from ...base.records import replace, slotted
 

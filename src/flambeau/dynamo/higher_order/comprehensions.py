@@ -9,14 +9,13 @@ import types
 import numpy as np
 
 from flambeau.base.weak import remembered
-from flambeau.loops.operands import OverItems
-from flambeau.loops.values import COLLECTED
 
 from ..bytecode.instructions import decode
 from ..config import config
 from ..exc import SkipFrame, unsupported
 from ..variables.base import Variable
-from ..variables.containers.lists import ListVariable, RangeVariable
+from ..variables.containers.lists import ListVariable
+from ..variables.containers.ranges import RangeVariable
 from ..variables.iterators.builtin_iterators import EnumerateVariable, ZipVariable
 from ..variables.iterators.container_iterators import ElementsVariable, NumpyIteratorVariable
 from ..variables.iterators.protocol import IteratorVariable
@@ -92,21 +91,18 @@ def _run(tx, header: int, collects: Variable) -> bool:
     if over is None or _is_held(tx, it):
         return False
     trip = native_loops.trip_of(tx, over)
-    if trip is None or not (
-        isinstance(trip.what, OverItems) or native_loops.reads_arrays(tx, header) or native_loops.recurses(tx, header)
-    ):
+    if trip is None:
         return False
     compiler, body = tx.output.compiler, tx.insts[header + 1 : tx.insts[header].target]
     size = trip.about * len(body) * 10 ** (sum(i.name == "FOR_ITER" for i in body) + _makes_functions(body))
     one_graph = compiler.fullgraph or tx.output.modes.transforms
     if size < (TOO_MANY if one_graph else native_loops.WORTH) and (one_graph or not native_loops.recurses(tx, header)):
         return False
-    tx.locals[COLLECTED] = collects
-    try:
-        if native_loops.try_collecting(tx, header, trip):
-            return True
-    finally:
-        tx.locals.pop(COLLECTED, None)
+    over_range = isinstance(over, RangeVariable)
+    if over_range and not (native_loops.reads_arrays(tx, header) or native_loops.recurses(tx, header)):
+        return False
+    if native_loops.try_collecting(tx, header, trip, collects):
+        return True
     if size >= TOO_MANY and not one_graph:
         _leave(tx, tx.insts[header].line, trip.about)
     return False

@@ -20,9 +20,12 @@ from ..exc import unsupported
 from ..graph import tensor_queries
 from ..variables.base import Variable
 from ..variables.containers.dicts import DictVariable
-from ..variables.containers.lists import ListVariable, TupleVariable
-from ..variables.tensors.tensor import Opaque, TensorVariable, wrap_result
-from ..variables.tensors.torch_functions import special, truth_tensor
+from ..variables.containers.lists import ListVariable
+from ..variables.containers.sequences import TupleVariable
+from ..variables.tensors.checks import truth_tensor
+from ..variables.tensors.graph_results import Opaque, wrap_result
+from ..variables.tensors.tensor import TensorVariable
+from ..variables.tensors.torch_functions import special
 from ..variables.values.constant import ConstantVariable
 from ..variables.values.symbolic import SymbolicVariable
 from .subgraphs import Template, Traced, trace_body

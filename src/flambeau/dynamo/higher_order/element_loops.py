@@ -12,9 +12,9 @@ from ..bytecode.instructions import Inst
 from ..bytecode.versions import BREAKABLE
 from ..exc import SkipForGood, Unsupported
 from ..variables.base import Lazy, Variable
-from ..variables.containers.lists import SequenceVariable
+from ..variables.containers.sequences import SequenceVariable
 from ..variables.iterators.container_iterators import ListIteratorVariable
-from ..variables.tensors.tensor import NumpyNdarrayVariable
+from ..variables.numpy.ndarray import NumpyNdarrayVariable
 from .native_loops import NOTES
 
 __all__ = ["is_element_loop", "leave_data_loop"]

@@ -7,19 +7,32 @@ the call, and that function is captured by itself. Nothing is left where one gra
 
 from __future__ import annotations
 
+from ...base.records import slotted
 from ..exc import TraceAgain, unsupported
 from ..variables.base import Variable
-from ..variables.containers.lists import RangeVariable
+from ..variables.containers.ranges import RangeVariable
 from ..variables.iterators.builtin_iterators import EnumerateVariable, ZipVariable
 from ..variables.iterators.container_iterators import ElementsVariable
 
-__all__ = ["break_long_loop", "look_at_turns"]
+__all__ = ["Turns", "break_long_loop", "look_at_turns"]
 
 LOOK = 8  # turns
 OF_ARRAYS = 3_000
 """Nodes of a loop over NumPy arrays that are compiled at most: a second or two."""
 OF_TENSORS = 20_000
 """The same for tensors: PyTorch unrolls such loops, and a recurrence in one graph gains by it."""
+
+
+@slotted
+class Turns:
+    """Of a for loop."""
+
+    it: Variable
+    """What it takes its elements of."""
+    turns: int
+    """How many it has had."""
+    nodes: int
+    """Of the graph, behind the first turn."""
 
 
 def look_at_turns(tx, header: int) -> None:
@@ -29,17 +42,17 @@ def look_at_turns(tx, header: int) -> None:
     if left is None:
         return
     nodes = len(tx.output.recorder.graph.nodes)
-    seen, turns, before = tx.for_loops.get(header, (None, 0, 0))
-    if seen is not it:
-        tx.for_loops[header] = it, 1, nodes
+    seen = tx.for_loops.get(header)
+    if seen is None or seen.it is not it:
+        tx.for_loops[header] = Turns(it, 1, nodes)
         return
-    tx.for_loops[header] = it, turns + 1, before
-    if turns != LOOK or _one_graph(tx):
+    tx.for_loops[header] = Turns(it, seen.turns + 1, seen.nodes)
+    if seen.turns != LOOK or _one_graph(tx):
         return
     arrays = tx.output.recorder.graph.holds_arrays
     if not arrays and not _over_range(it):
         return
-    if (nodes - before) * left > LOOK * (OF_ARRAYS if arrays else OF_TENSORS):
+    if (nodes - seen.nodes) * left > LOOK * (OF_ARRAYS if arrays else OF_TENSORS):
         if tx.parent is not None:
             _break(tx, header)
         tx.output.resumes.long_loops.add(_place(tx, header))

@@ -19,7 +19,8 @@ from ..exc import UserRaises
 from ..graph.captured_graph import CapturedGraph
 from ..rules.reflect import name_of
 from ..variables.base import Variable
-from ..variables.tensors.tensor import Opaque, TensorVariable, wrap_result
+from ..variables.tensors.graph_results import Opaque, wrap_result
+from ..variables.tensors.tensor import TensorVariable
 from .control_flow import rebuilt
 from .subgraphs import Level, Slot, Template, as_results
 

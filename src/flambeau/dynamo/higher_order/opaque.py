@@ -137,7 +137,7 @@ def _value(tx, fn, value, source: Source, name: str, depth: int) -> None:
     elif (
         type(value) is types.FunctionType
         and not trace_rules.is_torch_callable(value)
-        and trace_rules.inline_reason(value)[0] == "inline"
+        and trace_rules.inline_reason(value).inlined
     ):
         guard_function(tx, value, source, depth + 1)
     elif (

@@ -9,12 +9,14 @@ import numpy as np
 
 from flambeau import _C
 from flambeau.base.weak import remembered
+from flambeau.loops.random_numbers import streams
 
 from ..bytecode.instructions import decode
 from ..config import config
 from ..rules import trace_rules
+from ..variables.numpy.ndarray import NumpyNdarrayVariable
 from ..variables.numpy.random_generators import NumpyGeneratorVariable
-from ..variables.tensors.tensor import NumpyNdarrayVariable, TensorVariable
+from ..variables.tensors.tensor import TensorVariable
 from ..variables.values.graph_numbers import NumberVariable
 from ..variables.values.symbolic import SymbolicVariable
 from . import native_loops
@@ -74,4 +76,4 @@ def _is_tensor(v) -> bool:
 def _is_unknown(v) -> bool:
     """Whether it is, or may be written through, another value at each call."""
     kinds = (NumpyNdarrayVariable, NumpyGeneratorVariable, SymbolicVariable, NumberVariable)
-    return isinstance(v, kinds) or trace_rules.is_a(v, (np.ndarray, np.random.Generator, np.random.RandomState))
+    return isinstance(v, kinds) or trace_rules.is_a(v, (np.ndarray, *streams.classes()))

@@ -28,13 +28,17 @@ from ..rules.constants import is_constant_value
 from ..tracing.wrapping import FUNCTION_WRAPPERS, pin
 from ..variables.base import Lazy, Variable
 from ..variables.containers.dicts import DictVariable
-from ..variables.containers.lists import ListVariable, SequenceVariable, TupleVariable
+from ..variables.containers.lists import ListVariable
+from ..variables.containers.sequences import SequenceVariable, TupleVariable
 from ..variables.containers.sets import SetVariable
 from ..variables.contexts.managers import ModeWrapped, of_switch, switch_of
-from ..variables.functions.python_functions import FunctionVariable, PartialVariable, UserMethodVariable
+from ..variables.functions.partials import PartialVariable
+from ..variables.functions.python_functions import FunctionVariable, UserMethodVariable
 from ..variables.modules.module import ModuleVariable
+from ..variables.numpy.ndarray import NumpyNdarrayVariable, as_ndarray
 from ..variables.objects.instance import ObjectVariable
-from ..variables.tensors.tensor import NumpyNdarrayVariable, Opaque, TensorVariable, as_ndarray, wrap_result
+from ..variables.tensors.graph_results import Opaque, wrap_result
+from ..variables.tensors.tensor import TensorVariable
 from ..variables.tensors.tensor_subclass import SubclassVariable
 from ..variables.values.constant import ConstantVariable
 

@@ -3,9 +3,8 @@
 Kernels raise the processor's status flags as NumPy's loops do, and the native call of a graph looks at them (``DisabledFunction.watch``). A call that
 raised one which NumPy would tell of is made again as plain Python, from the same arrays: so warnings and errors come from NumPy, with its words, at
 the user's line, in order, and a flag that only a masked lane or a branch not taken raised tells of nothing. What a call has written by then is put
-back (``DisabledFunction.written``), and generators that it drew from are (loops/streams.py). ``np.errstate`` blocks in captured code are noted with
-each node while tracing; what nothing uses but NumPy would tell of is computed all the same (:func:`unused`).
-"""
+back (``DisabledFunction.written``), and generators that it drew from are (loops/random_numbers/streams.py). ``np.errstate`` blocks in captured code
+are noted with each node while tracing; what nothing uses but NumPy would tell of is computed all the same (:func:`unused`)."""
 
 from __future__ import annotations
 

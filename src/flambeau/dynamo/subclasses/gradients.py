@@ -1,7 +1,7 @@
 """Gradients of wrappers (classes with ``__torch_dispatch__`` and no data of their own) in captured code.
 
 Autograd of such a class works on the wrappers: a derivative is again operations that ``__torch_dispatch__`` gets. So while a frame is traced
-its wrappers are stand-ins on the tape of fake tensors (subclass_operations.py), and when the trace ends ``autograd.grad`` runs over that tape: the
+its wrappers are stand-ins on the tape of fake tensors (operation.py), and when the trace ends ``autograd.grad`` runs over that tape: the
 user's handlers are traced once more, into a graph of its own, and what plain tensors need beside is recorded operator by operator.
 A call then runs both graphs in one ``autograd.Function`` (:class:`WithGradients`) over the plain tensors and the wrappers that ask for a
 gradient: its backward takes the wrappers apart that come in as gradients, and makes those that go out.
@@ -28,10 +28,11 @@ from ..graph.captured_graph import CapturedGraph
 from ..higher_order.subgraphs import Level, Slot, fill
 from ..rules.reflect import name_of
 from ..variables.base import Variable
-from ..variables.containers.lists import SequenceVariable
+from ..variables.containers.sequences import SequenceVariable
 from ..variables.tensors.tensor import TensorVariable
 from ..variables.tensors.tensor_subclass import SubclassVariable, is_marker, new_wrapper
-from .subclass_operations import Operation, like_facts
+from .making import like_facts
+from .operation import Operation
 
 aten = namespace("aten")
 

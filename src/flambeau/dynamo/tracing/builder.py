@@ -17,7 +17,7 @@ from ..rules import trace_rules
 from ..rules.constants import OTHERS, PLAIN, is_constant_value
 from ..rules.reflect import name_of, type_item
 from ..variables.base import Variable
-from ..variables.containers.lists import TupleVariable, of_tuple
+from ..variables.containers.sequences import TupleVariable, of_tuple
 from ..variables.containers.set_history import SetHistory
 from ..variables.containers.sets import SetVariable
 from ..variables.modules.module import ModuleVariable

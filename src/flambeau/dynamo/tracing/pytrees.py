@@ -12,9 +12,10 @@ from ..exc import unsupported
 from ..rules.reflect import module_of
 from ..variables.base import Lazy, Variable
 from ..variables.containers.dicts import DictVariable
-from ..variables.containers.lists import ListVariable, TupleVariable
+from ..variables.containers.lists import ListVariable
+from ..variables.containers.sequences import TupleVariable
 from ..variables.functions.handlers import HANDLERS
-from ..variables.tensors.tensor import Opaque
+from ..variables.tensors.graph_results import Opaque
 from ..variables.tensors.torch_functions import special
 from ..variables.values.constant import ConstantVariable
 

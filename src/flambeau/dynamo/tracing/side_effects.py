@@ -14,7 +14,7 @@ from ..exc import unsupported
 from ..rules.reflect import dict_of, mro_of
 from ..variables.base import Variable
 from ..variables.containers.dicts import DictVariable
-from ..variables.functions.python_functions import CellVariable
+from ..variables.functions.cells import CellVariable
 from . import trace_logs
 from .replay import Replay
 

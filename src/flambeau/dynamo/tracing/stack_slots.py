@@ -1,24 +1,23 @@
-"""What the places of a frame's value stack hold, for functions that go on with it."""
+"""The slots of a stack of variables."""
 
 from __future__ import annotations
 
+from ..bytecode.slots import LastiSlot, Slot
 from ..variables.base import NullVariable, Variable
 from ..variables.exceptions.exception import ExcInfoVariable, LastiVariable
 
 __all__ = ["slots_of"]
 
 
-def kind_of(v: Variable) -> str | tuple[str, int]:
-    """What a place of the stack holds: "v" a value, "n" NULL, "e" what was handled before the exception handled now,
-    ("l", i) the place of instruction i."""
+def slot_of(v: Variable) -> Slot | LastiSlot:
     if isinstance(v, NullVariable):
-        return "n"
+        return Slot.NULL
     if isinstance(v, ExcInfoVariable) and v.handled:
-        return "e"
+        return Slot.HANDLED
     if isinstance(v, LastiVariable):
-        return ("l", v.index)
-    return "v"
+        return LastiSlot(v.index)
+    return Slot.VALUE
 
 
-def slots_of(stack) -> list:
-    return [kind_of(v.unwrap()) for v in stack]
+def slots_of(stack) -> list[Slot | LastiSlot]:
+    return [slot_of(v.unwrap()) for v in stack]

@@ -13,6 +13,8 @@ import sys
 import types
 from typing import Any
 
+import numpy as np
+
 from flambeau import _C
 from flambeau.base.installed import STDLIB
 
@@ -406,7 +408,9 @@ def module_attr(tx, module: types.ModuleType, name: str):
     label = str(module.__dict__.get("__name__", "?"))  # a module that isn't initialized has no name
     # NOTE: where `import torch` means flambeau, its own name is "torch".
     ours = label.startswith("flambeau.") or module is sys.modules["flambeau"]
-    if ours and name not in module.__dict__:
+    # NumPy imports most of its modules when they are asked for.
+    of_numpy = module is np and name in module.__dict__.get("__numpy_submodules__", ())
+    if (ours or of_numpy) and name not in module.__dict__:
         tx.evaluated(getattr, module, name)  # lazy: it is imported now, and mostly found in the dict from then on
     cls = type(module)
     source = ConstSource(module, label)

@@ -61,7 +61,7 @@ class Table:
 
 
 WRAPPERS = Table(
-    "substituted", "forbidden", "tensor", "ndarray", "exact class", "function of NumPy's generators", "class", "named tuple", "comptime",
+    "substituted", "forbidden", "tensor", "ndarray", "exact class", "NumPy's generators and their functions", "class", "named tuple", "comptime",
     "compiled function", "disabled function", "nn module", "exception", "iterator", "function of NumPy", "autocast", "library function",
     "text of the library", "grad mode", "object of the library", "cached function", "mapping proxy", "value of the standard library",
     "weak reference", "callable of C", "getter", "null context", "thread local", "random generator", "derived from a builtin", "optimizer", "object",

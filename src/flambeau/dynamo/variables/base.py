@@ -9,6 +9,7 @@ import numpy as np
 
 from flambeau.base.shapes import Size
 
+from ..bytecode.versions import PY314
 from ..exc import Unsupported, UserRaises, unsupported
 from ..rules.c_arguments import refusal
 from ..rules.reflect import ABSENT, by_identity, error_name_of, has_item, is_a, type_item
@@ -25,6 +26,7 @@ __all__ = [
     "method_of",
     "never_called",
     "refuse_arguments",
+    "refuse_unhashable",
 ]
 
 _serial = itertools.count()
@@ -115,10 +117,20 @@ class Variable:
         )
 
     def call(self, tx, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
+        if never_called(self):
+            tx.raise_user(TypeError(f"{self.python_type_name()!r} object is not callable"))
         unsupported("call", f"calling {self!r}", "This kind of value cannot be called while tracing.")
 
     def call_method(self, tx, name: str, args: list[Variable], kwargs: dict[str, Variable]) -> Variable:
-        return self.getattr(tx, name).call(tx, args, kwargs)
+        found = self.getattr(tx, name)
+        # Its call would be this one again.
+        if type(found) is MethodOf and found.owner is self:
+            unsupported("method", f"calling {name} of {self!r}", "It is implemented in C.")
+        return found.call(tx, args, kwargs)
+
+    def lacks(self, name: str) -> bool:
+        """Whether it is certainly of a class without the special method ``name``."""
+        return (self.is_container or self.is_constant()) and type_item(self.python_type(), name) is ABSENT
 
     def items(self, tx) -> list[Variable]:
         """The elements of a container, all of them. An iterator has none to show: its elements are taken, one by one."""
@@ -154,12 +166,20 @@ class Variable:
         return len(self.items(tx))
 
     def getitem(self, tx, key: Variable) -> Variable:
+        if self.lacks("__getitem__") and not issubclass(self.python_type(), type):
+            tx.raise_user(TypeError(f"{self.python_type_name()!r} object is not subscriptable"))
         unsupported("getitem", f"{self!r}[...] is not traced")
 
     def setitem(self, tx, key: Variable, value: Variable) -> None:
+        if self.lacks("__setitem__"):
+            tx.raise_user(TypeError(f"{self.python_type_name()!r} object does not support item assignment"))
         unsupported("setitem", f"item assignment to {self!r} is not traced")
 
     def delitem(self, tx, key: Variable) -> None:
+        if self.lacks("__delitem__"):
+            place = type_item(self.python_type(), "__len__") is not ABSENT and has_item(key.python_type(), "__index__")
+            said = "doesn't" if place else "does not"
+            tx.raise_user(TypeError(f"{self.python_type_name()!r} object {said} support item deletion"))
         unsupported("delitem", f"item deletion from {self!r} is not traced")
 
     def contains(self, tx, key: Variable) -> Variable:
@@ -315,19 +335,35 @@ def hashable_key(v: Variable):
             unsupported("unhashable", f"a key {v!r}", "Its metaclass says how it is hashed and compared.")
         try:
             hash(k)
-        except TypeError:
-            unsupported("unhashable", f"unhashable key {v!r}")
+        except TypeError as e:
+            refuse_key(v, e)
         if has_nan(k):
             unsupported("identity", f"{v!r} as a key", WHICH_NAN)
         return k
     elements = getattr(v, "elements", None)
     if elements and v.python_type() in (tuple, Size):
         parts = [e.unwrap() for e in elements]
-        if all(p.can_constant() or p.is_symbol for p in parts):  # numbers that vary among them
+        other = next((p for p in parts if not (p.can_constant() or p.is_symbol)), None)
+        # Numbers that vary are among them.
+        if other is None:
             return tuple(map(hashable_key, parts))
+        refuse_unhashable(other)
     if getattr(getattr(v, "cls", None), "__hash__", None) is object.__hash__ and v.is_made_object():
         return v
     k = getattr(v, "value", None)
     if k is not None and v.source is not None and (by_identity(k) or v.is_key()):
         return k
+    refuse_unhashable(v)
     unsupported("dict-key", f"{v!r} as a dict key is not traced")
+
+
+def refuse_unhashable(v: Variable) -> None:
+    if v.is_container and type_item(v.python_type(), "__hash__") is None:
+        refuse_key(v, TypeError(f"unhashable type: {v.python_type_name()!r}"))
+
+
+def refuse_key(v: Variable, e: TypeError) -> None:
+    """It can't be a key. Since 3.14 the error also says what it was to be a key of, which is not known here."""
+    if PY314:
+        unsupported("unhashable", f"unhashable key {v!r}")
+    raise UserRaises(e.with_traceback(None))

@@ -1,4 +1,4 @@
-"""Handlers of the normal instructions (:mod:`..bytecode.versions`), a file to a family: methods of the frame under the instruction's name.
+"""Handlers of the normal instructions (:mod:`...bytecode.versions`), a file to a family: methods of the frame under the instruction's name.
 
 A handler takes variables off the stack and puts them there. It returns False when the frame is done.
 """

@@ -9,7 +9,7 @@ from flambeau.base.symint import sym_not
 
 from ...variables import operators
 from ...variables.base import Variable
-from ...variables.containers.lists import SliceVariable
+from ...variables.containers.slices import SliceVariable
 from ...variables.numpy.masked import MaskedVariable, selection
 from ...variables.values.constant import ConstantVariable
 from ...variables.values.symbolic import SymbolicVariable, wrap_number

@@ -6,8 +6,10 @@ import itertools
 
 from ...variables.base import Variable
 from ...variables.containers.dicts import DictVariable, each_pair, is_mapping
-from ...variables.containers.lists import ListVariable, SequenceVariable, SliceVariable, TupleVariable
+from ...variables.containers.lists import ListVariable
+from ...variables.containers.sequences import SequenceVariable, TupleVariable
 from ...variables.containers.sets import SetVariable
+from ...variables.containers.slices import SliceVariable
 from ...variables.functions import log_calls
 from ...variables.iterators.protocol import all_of, is_iterable, pulled
 from ...variables.values import text

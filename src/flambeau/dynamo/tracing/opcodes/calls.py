@@ -8,7 +8,8 @@ from ...exc import unsupported
 from ...variables.base import NullVariable, Variable
 from ...variables.containers.dicts import each_pair, is_mapping
 from ...variables.functions import log_calls
-from ...variables.functions.python_functions import NestedFunctionVariable, callee
+from ...variables.functions.nested_functions import NestedFunctionVariable, Part
+from ...variables.functions.python_functions import callee
 from ...variables.iterators.protocol import all_of, is_iterable
 from ...variables.values.constant import ConstantVariable
 
@@ -92,12 +93,12 @@ class Calls:
     def MAKE_FUNCTION(self, inst):
         code, flags = self.pop().as_constant(), inst.arg or 0
         f = NestedFunctionVariable(code, self.globals, code.co_qualname)
-        for flag in (8, 4, 2, 1):
-            if flags & flag:
-                f.set_part(self, flag, self.pop())
+        for part in (Part.CLOSURE, Part.ANNOTATIONS, Part.KWDEFAULTS, Part.DEFAULTS):
+            if flags & part:
+                f.set_part(self, part, self.pop())
         self.push(f)
 
     def SET_FUNCTION_ATTRIBUTE(self, inst):
         f, value = self.pop(), self.pop()
-        f.set_part(self, inst.arg, value)
+        f.set_part(self, Part(inst.arg), value)
         self.push(f)

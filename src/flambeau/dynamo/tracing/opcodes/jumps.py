@@ -7,7 +7,7 @@ from ...higher_order import native_loops
 from ...higher_order.comprehensions import try_comprehension
 from ...higher_order.element_loops import leave_data_loop
 from ...higher_order.long_loops import break_long_loop, look_at_turns
-from ...variables.containers.lists import RangeVariable
+from ...variables.containers.ranges import RangeVariable
 from ...variables.exceptions.exception import variable_of
 from ...variables.iterators.generators import GeneratorVariable
 from ...variables.tensors.tensor import TensorVariable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...exc import UserRaises, unsupported
 from ...rules.reflect import flags_of, is_a, name_of
 from ...variables.containers.dicts import DictVariable
-from ...variables.containers.lists import TupleVariable
+from ...variables.containers.sequences import TupleVariable
 from ...variables.functions.handlers import HANDLERS
 from ...variables.values.constant import ConstantVariable
 

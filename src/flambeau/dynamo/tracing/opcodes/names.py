@@ -11,10 +11,10 @@ from ...exc import UserRaises, unsupported
 from ...higher_order import native_loops
 from ...rules.reflect import name_of
 from ...variables.base import Lazy, NullVariable, Variable
-from ...variables.containers.lists import TupleVariable
+from ...variables.containers.sequences import TupleVariable
 from ...variables.exceptions.exception import LastiVariable
 from ...variables.functions.builtin import BuiltinVariable
-from ...variables.functions.python_functions import CellVariable
+from ...variables.functions.cells import CellVariable
 from ...variables.iterators.generators import generator_closes, must_be_closed
 from ...variables.objects.instance import ObjectVariable
 from ...variables.objects.weak_references import check_callbacks, is_weakly_known
@@ -92,15 +92,19 @@ class Names:
             if cell is not None:  # the place holds a cell: since 3.13 this is LOAD_CLOSURE too
                 self.stack.append(cell)
                 return
-            self.raise_user(
-                UnboundLocalError(
-                    f"cannot access local variable '{inst.argval}' where it is not associated with a value"
-                )
-            )
+            self._unbound(inst.argval)
         if not inst.argval.startswith(STACK_ARGUMENT):  # those only go back to the stack
             v = self.realize(v)
             self.locals[inst.argval] = v
         self.stack.append(v)
+
+    def _unbound(self, name: str) -> None:
+        """The name has no value here; the error says whose it is."""
+        said = "where it is not associated with a value"
+        if name in self.code.co_freevars:
+            text = f"cannot access free variable '{name}' {said} in enclosing scope"
+            self.raise_user(NameError(text, name=name))
+        self.raise_user(UnboundLocalError(f"cannot access local variable '{name}' {said}"))
 
     def STORE_FAST(self, inst):
         old = self.locals.get(inst.argval)
@@ -127,7 +131,10 @@ class Names:
 
     def DELETE_FAST(self, inst):
         old = self.locals.get(inst.argval)
-        if old is not None and not inst.argval.startswith(STACK_ARGUMENT):  # those are on the stack by then
+        # Those are on the stack by then.
+        if not inst.argval.startswith(STACK_ARGUMENT):
+            if old is None:
+                self._unbound(inst.argval)
             self._dropped(old)
             self._finalized(old)
             if is_weakly_known(old):
@@ -150,19 +157,17 @@ class Names:
     def LOAD_DEREF(self, inst):
         v = self.cells[inst.argval].get(self)
         if v is None:
-            self.raise_user(
-                NameError(
-                    f"cannot access free variable '{inst.argval}' where it is not associated with a value in enclosing scope",
-                    name=inst.argval,
-                )
-            )
+            self._unbound(inst.argval)
         self.stack.append(v)
 
     def STORE_DEREF(self, inst):
         self.cells[inst.argval].set(self, self.pop())
 
     def DELETE_DEREF(self, inst):
-        self.cells[inst.argval].set(self, None)
+        cell = self.cells[inst.argval]
+        if cell.contents is None:
+            self._unbound(inst.argval)
+        cell.set(self, None)
 
     def LOAD_GLOBAL(self, inst):
         v = self.load_global(inst.argval)

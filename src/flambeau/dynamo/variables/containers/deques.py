@@ -13,7 +13,8 @@ from ..functions.handlers import handles
 from ..iterators.container_iterators import DequeIteratorVariable
 from ..iterators.protocol import each
 from ..values.constant import ConstantVariable
-from .lists import ListVariable, SliceVariable
+from .lists import ListVariable
+from .slices import SliceVariable
 
 __all__ = ["DequeVariable", "combined_deque"]
 

@@ -18,9 +18,10 @@ from ..functions.python_functions import UserFunctionVariable
 from ..iterators.container_iterators import KeyedIteratorVariable
 from ..iterators.protocol import each, fast_sequence
 from ..values.constant import ConstantVariable
-from .lists import ListVariable, TupleVariable
+from .lists import ListVariable
+from .sequences import TupleVariable
 from .set_history import Elements, SetHistory
-from .sets import SetVariable
+from .sets import SetVariable, elements_of
 
 __all__ = ["DictVariable", "each_pair", "is_mapping", "pairs_of"]
 
@@ -51,6 +52,7 @@ class DictVariable(Variable):
 
     is_container = True
     mutable = True
+    asked = False  # whether it is a constant, at the moment
 
     def __init__(self, entries=None, source=None, cls=dict, base=None, factory=None):
         super().__init__(source)
@@ -158,12 +160,16 @@ class DictVariable(Variable):
         return bool(self.length(tx))
 
     def can_constant(self):
-        return (
-            self.base is None
-            and self.source is None
-            and (self.factory is None or self.factory.can_constant())
-            and all(v is not _DELETED and v.can_constant() and kv.can_constant() for kv, v in self.entries.values())
-        )
+        # What holds itself is none.
+        if self.asked or self.base is not None or self.source is not None:
+            return False
+        self.asked = True
+        try:
+            return (self.factory is None or self.factory.can_constant()) and all(
+                v is not _DELETED and v.can_constant() and kv.can_constant() for kv, v in self.entries.values()
+            )
+        finally:
+            self.asked = False
 
     def as_constant(self):
         return self.make({k: v.as_constant() for k, (_, v) in self.entries.items()})
@@ -432,6 +438,11 @@ class DictView(Variable):
         self.owner, self.what = owner, what
         self.cls = owner.cls  # whose method gave it: dict.keys() of an OrderedDict is a dict's
 
+    @property
+    def is_set(self) -> bool:
+        """Whether it is compared and combined as a set."""
+        return self.what != "values"
+
     def python_type(self):
         return type(getattr(self.cls, self.what)(self.owner.cls()))
 
@@ -458,11 +469,25 @@ class DictView(Variable):
     def contains(self, tx, key):
         if self.what == "keys":
             return self.owner.contains(tx, key)
-        return super().contains(tx, key)
+        pair = key.unwrap()
+        if self.what == "values" or not isinstance(pair, TupleVariable):
+            return super().contains(tx, key)
+        parts = pair.items(tx)
+        if len(parts) != 2 or not self.owner.contains(tx, parts[0]).as_constant():
+            return ConstantVariable(False)
+        return ConstantVariable(tx.operators.same_or_equal(tx, self.owner.getitem(tx, parts[0]), parts[1]))
+
+    def getattr(self, tx, name):
+        return method_of(tx, self, name) if name == "isdisjoint" and self.is_set else super().getattr(tx, name)
 
     def call_method(self, tx, name, args, kwargs):
         if name == "__iter__":
             return self.iter(tx)
+        if name == "isdisjoint" and self.is_set and len(args) == 1:
+            other = args[0].unwrap()
+            sets = isinstance(other, SetVariable) or (isinstance(other, DictView) and other.is_set)
+            one, other = (other, self) if sets and other.length(tx) > self.length(tx) else (self, other)
+            return ConstantVariable(not any(one.contains(tx, e).as_constant() for e in elements_of(tx, other)))
         if self.what == "keys" and name.startswith("__"):
             keys = self.items(tx)
             whole = SetHistory(Elements(dict, keys))

@@ -32,7 +32,8 @@ from ..values.python_random import DRAWS
 from ..values.stdlib_values import PureFunctionVariable
 from .builtin import PURE, PURE_MODULES, BuiltinVariable
 from .handlers import HANDLERS
-from .python_functions import SkippedFunctionVariable, UserFunctionVariable, UserMethodVariable
+from .python_functions import UserFunctionVariable, UserMethodVariable
+from .skipped_functions import SkippedFunctionVariable
 
 OF_C = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType, types.MethodWrapperType)
 

@@ -7,7 +7,7 @@ import operator
 from ...rules.reflect import is_among, name_of
 from ...tracing.wrapping import WRAPPERS, pin
 from ..base import Variable
-from ..containers.lists import TupleVariable
+from ..containers.sequences import TupleVariable
 
 __all__ = ["GetterVariable", "of_getter"]
 

@@ -6,8 +6,8 @@ import operator
 
 from ...exc import UserRaises, unsupported
 from ...rules.reflect import ABSENT, type_item
-from ..base import Variable, contents_of
-from ..containers.lists import TupleVariable
+from ..base import MethodOf, Variable, contents_of
+from ..containers.sequences import TupleVariable
 from ..functions.handlers import handles
 from ..modules.module import ModuleVariable
 from ..objects.builtin_subclass import DerivedVariable
@@ -168,7 +168,7 @@ def calls_ended():
 def _(tx, args, kwargs):
     if len(args) == 1:
         return args[0].iter(tx)
-    if type_item(args[0].python_type(), "__call__") is ABSENT:
+    if not isinstance(args[0], MethodOf) and type_item(args[0].python_type(), "__call__") is ABSENT:
         try:
             iter(None, None)  # which says so in the words of this version
         except TypeError as e:

@@ -13,7 +13,8 @@ from ...bytecode.versions import PY312
 from ...exc import UserRaises, unsupported
 from ..base import Variable, never_called
 from ..containers.dicts import DictVariable, each_pair
-from ..containers.lists import ListVariable, TupleVariable
+from ..containers.lists import ListVariable
+from ..containers.sequences import TupleVariable
 from ..containers.set_history import SetHistory
 from ..containers.sets import SetVariable, elements_of, taken_over
 from ..functions import polyfills
@@ -22,8 +23,8 @@ from ..functions.python_functions import UserFunctionVariable
 from ..objects.builtin_subclass import MAPPINGS
 from ..operators import binary, fold, same_or_equal, searched
 from ..tensors.tensor import TensorVariable
-from ..values import text
 from ..values.constant import ConstantVariable, is_none
+from ..values.symbolic import settled
 from .protocol import all_of, each, pulled
 
 __all__ = ["sort"]
@@ -243,7 +244,7 @@ def sort(tx, items: list[Variable], kwargs) -> None:
     if is_none(key):
         key = None
     keys = [v if key is None else key.call(tx, [v], {}) for v in items]
-    keys = [text.settled(tx, k) for k in keys]  # the order depends on numbers that vary, too
+    keys = [settled(tx, k) for k in keys]  # the order depends on numbers that vary, too
     if all(k.can_constant() for k in keys):
         known = [k.as_constant() for k in keys]
     elif any(isinstance(k, TensorVariable) for k in keys):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import gc
+import itertools
+import operator
+import re
 
 from ...bytecode.instructions import in_loop
 from ...exc import unsupported
 from ...guards.source import CallSource, ItemSource
 from ...rules.reflect import ABSENT, instance_dict, name_of, type_item
-from ...tracing.wrapping import WRAPPERS, pin
-from ..base import Lazy
+from ...tracing.wrapping import WRAPPERS, exactly, pin
+from ..base import Lazy, Variable
+from ..operators import binary
+from ..values.symbolic import number_of, wrap_number
 from .protocol import IteratorVariable
 
 __all__ = ["ExistingIteratorVariable", "advance_iterator"]
@@ -25,6 +30,15 @@ def remaining(it) -> tuple | None:
     # A subclass may override subscripts, which the iterator doesn't ask.
     own = next(cls for cls in (list, tuple, range, str) if cls in type(over).__mro__)
     return tuple(own.__getitem__(over, slice(at[0], None)))
+
+
+def place_of(count: itertools.count) -> tuple[int, int] | None:
+    """The integer that a count gives next, and its step, found without taking it; None for numbers of another class."""
+    held = [o for o in gc.get_referents(count) if o is not itertools.count]
+    said = re.fullmatch(r"count\((-?\d+)(?:, (-?\d+))?\)", repr(count))
+    if said is None or not all(type(n) is int for n in held):
+        return None
+    return int(said[1]), int(said[2] or 1)
 
 
 def advance_iterator(it, n: int) -> None:
@@ -80,6 +94,37 @@ class ExistingIteratorVariable(IteratorVariable):
         target, taken = replay.target(self), self.taken
         if taken:
             replay.before_all(lambda r: r.call(advance_iterator, [target], [taken]))
+
+
+class ExistingCountVariable(ExistingIteratorVariable):
+    """A count that existed before the call: where it stands is a number that may vary, and taking its numbers is replayed."""
+
+    at: Variable | None = None
+    step: Variable | None = None
+
+    def advance(self, tx):
+        if self.at is None or self.step is None:
+            place = place_of(self.value)
+            steps_break = in_loop(tx.root.code, tx.root.inst.index) and not tx.output.unroll
+            if place is None or steps_break:
+                return super().advance(tx)
+            source = CallSource(self.source, place_of, "place")
+            tx.output.guard(source, "TYPE_MATCH", tuple)
+            # As numbers of their own: when they are loaded, the count has gone on.
+            self.at, self.step = (
+                wrap_number(number_of(tx.wrap(n, ItemSource(source, i)))) for i, n in enumerate(place)
+            )
+        if in_loop(tx.root.code, tx.root.inst.index):
+            tx.root.unrolled = True
+        self.taken += 1
+        at, self.at = self.at, binary(tx, operator.add, self.at, self.step)
+        return at
+
+
+@exactly(itertools.count)
+def _(tx, value, source):
+    pin(tx, source, "TYPE_MATCH", itertools.count)
+    return ExistingCountVariable(value, source)
 
 
 def is_iterator(cls: type) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ...bytecode.versions import PY312
 from ...exc import UserRaises, unsupported
 from ..base import HeldVariable, Variable
-from ..containers.lists import TupleVariable
+from ..containers.sequences import TupleVariable
 from ..functions.handlers import handles
 from ..operators import binary
 from ..values.constant import ConstantVariable, is_none

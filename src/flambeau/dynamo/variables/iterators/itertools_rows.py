@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable
 
 from ..base import HeldVariable, Variable
-from ..containers.lists import TupleVariable
+from ..containers.sequences import TupleVariable
 from ..functions.handlers import HANDLERS, handles
 from ..values.constant import ConstantVariable
 from .itertools_lazy import FunctionWithOptions, bound, own_error

@@ -7,7 +7,7 @@ import itertools
 
 from ...exc import unsupported
 from ..base import Variable
-from ..containers.lists import TupleVariable
+from ..containers.sequences import TupleVariable
 from ..functions.handlers import handles
 from ..operators import same_or_equal
 from ..values.constant import ConstantVariable, is_none

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from flambeau._C import TensorBase
+
 from ...exc import unsupported
 from ...rules.reflect import has_item
 from ..base import Variable
 from ..containers.deques import DequeVariable
 from ..containers.dicts import DictVariable, DictView
-from ..containers.lists import ListVariable, RangeVariable
+from ..containers.lists import ListVariable
+from ..containers.ranges import RangeVariable
 from ..values.constant import ConstantVariable
 from ..values.given_text import GivenTextVariable, TextIteratorVariable
 from .container_iterators import BackwardsVariable, DequeIteratorVariable, KeyedIteratorVariable
@@ -34,6 +37,8 @@ def backwards(tx, v: Variable) -> Variable:
     cls = v.python_type()
     if not (has_item(cls, "__reversed__") or (has_item(cls, "__len__") and has_item(cls, "__getitem__"))):
         tx.raise_user(TypeError(f"{v.python_type_name()!r} object is not reversible"))
+    if issubclass(cls, TensorBase):
+        return v.getattr(tx, "__reversed__").call(tx, [], {})
     if has_item(cls, "__reversed__"):
         unsupported("reversed", f"reversed of {v!r}")
     return BackwardsVariable(v, v.length(tx), lambda tx, at: v.getitem(tx, ConstantVariable(at)), reversed)

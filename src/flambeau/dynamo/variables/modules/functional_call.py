@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...exc import unsupported
 from ..base import Variable
 from ..containers.dicts import DictVariable
-from ..containers.lists import TupleVariable
+from ..containers.sequences import TupleVariable
 from ..tensors.torch_functions import special
 from ..values.constant import ConstantVariable
 from .module import ModuleVariable

@@ -10,7 +10,8 @@ from ...graph import tensor_queries
 from ...rules.reflect import name_of
 from ..base import Variable
 from ..containers.dicts import DictVariable
-from ..containers.lists import ListVariable, TupleVariable
+from ..containers.lists import ListVariable
+from ..containers.sequences import TupleVariable
 
 __all__ = ["initialise"]
 

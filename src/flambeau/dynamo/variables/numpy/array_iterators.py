@@ -7,13 +7,15 @@ import numpy as np
 from ...exc import unsupported
 from ...rules.reflect import name_of
 from ..base import Variable
-from ..containers.lists import ListVariable, TupleVariable
+from ..containers.lists import ListVariable
+from ..containers.sequences import TupleVariable
 from ..functions.handlers import handles
 from ..iterators.protocol import IteratorVariable
-from ..tensors.tensor import NumpyNdarrayVariable, mark_read_only
 from ..values.constant import ConstantVariable
 from .methods import strides_of
+from .ndarray import NumpyNdarrayVariable
 from .places import sizes_of
+from .read_only import mark_read_only
 
 __all__ = ["ArrayIteratorVariable"]
 

@@ -23,20 +23,16 @@ from ...numpy import numpy_bridge
 from ...rules.reflect import name_of
 from ...tracing.wrapping import pin
 from ..base import MethodOf, Variable
-from ..containers.lists import ListVariable, TupleVariable
+from ..containers.lists import ListVariable
+from ..containers.sequences import TupleVariable
 from ..functions.handlers import handles
-from ..tensors.tensor import (
-    OTHER_ARRAYS,
-    NumpyNdarrayVariable,
-    TensorVariable,
-    as_ndarray,
-    is_read_only,
-    mark_read_only,
-    parts_of,
-    runs_backwards,
-)
+from ..tensors.tensor import TensorVariable
 from ..values.constant import ConstantVariable
 from ..values.graph_numbers import NumberVariable
+from .array_subscripts import parts_of, runs_backwards
+from .ndarray import NumpyNdarrayVariable, as_ndarray
+from .ndarray_arguments import OTHER_ARRAYS
+from .read_only import is_read_only, mark_read_only
 
 __all__ = ["ByteArrayVariable", "binary", "called", "of_array"]
 

@@ -12,8 +12,10 @@ from ...exc import unsupported
 from ...numpy.views import made_of_argument
 from ...tracing.current_frame import current
 from ..base import Variable
-from ..tensors.tensor import NumpyNdarrayVariable, TensorVariable, is_read_only, mark_read_only
+from ..tensors.tensor import TensorVariable
 from ..values.constant import ConstantVariable
+from .ndarray import NumpyNdarrayVariable
+from .read_only import is_read_only, mark_read_only
 
 __all__ = ["FlippedVariable", "flip", "flipped"]
 

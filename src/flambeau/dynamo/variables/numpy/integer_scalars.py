@@ -5,8 +5,9 @@ from __future__ import annotations
 from ...config import config
 from ...numpy import numpy_bridge
 from ..base import Variable
-from ..tensors.tensor import NumpyNdarrayVariable, TensorVariable
+from ..tensors.tensor import TensorVariable
 from ..values.constant import ConstantVariable
+from .ndarray import NumpyNdarrayVariable
 
 __all__ = ["tell_of_overflow"]
 

@@ -13,7 +13,7 @@ from ....base.shapes import statically_equal
 from ...exc import unsupported
 from ...numpy import numpy_bridge
 from ..base import Variable
-from ..tensors.tensor import NumpyNdarrayVariable
+from .ndarray import NumpyNdarrayVariable
 
 __all__ = ["MaskedVariable", "selection"]
 

@@ -10,10 +10,11 @@ from ...exc import unsupported
 from ...numpy import numpy_bridge
 from ..base import Variable
 from ..containers.lists import ListVariable
-from ..tensors.tensor import ATTRIBUTES, METHODS_IN_PYTHON, NumpyNdarrayVariable, TensorVariable
+from ..tensors.tensor import TensorVariable
 from ..values.complex_numbers import ComplexVariable
 from ..values.constant import ConstantVariable
 from ..values.graph_numbers import NumberVariable
+from .ndarray import ATTRIBUTES, METHODS_IN_PYTHON, NumpyNdarrayVariable
 
 __all__ = ["FlagsVariable", "strides_of"]
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from ...exc import unsupported
 from ..base import Variable
-from ..containers.lists import TupleVariable
+from ..containers.sequences import TupleVariable
 from ..functions.handlers import handles
 from ..iterators.protocol import IteratorVariable
-from ..tensors.tensor import ATTRIBUTES, NumpyNdarrayVariable
 from ..values.constant import ConstantVariable
+from .ndarray import ATTRIBUTES, NumpyNdarrayVariable
 
 __all__ = ["FlatVariable", "IndicesVariable"]
 

@@ -1,4 +1,4 @@
-"""NumPy's random generators: in the graph the table of one (loops/streams.py); each call of a method is a node that draws."""
+"""NumPy's random generators: in the graph the table of one (loops/random_numbers/streams.py); each call of a method is a node that draws."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import types
 
 import numpy as np
 
-from flambeau.loops import streams
+from flambeau.loops.random_numbers import streams
 
 from ...config import config
 from ...exc import unsupported
 from ...guards.source import CallSource, ConstSource, GetAttrSource
 from ...numpy import numpy_bridge
 from ...rules.reflect import has_item, module_of, name_of
-from ...tracing.wrapping import WRAPPERS, exactly, pin
+from ...tracing.wrapping import WRAPPERS, pin
 from ..base import HeldVariable, MethodOf, Variable
 from ..objects.opaque_object import OpaqueVariable
-from ..tensors.tensor import NumpyNdarrayVariable, TensorVariable, as_ndarray
+from ..tensors.tensor import TensorVariable
 from ..values.constant import ConstantVariable
 from ..values.graph_numbers import NumberVariable
+from .ndarray import NumpyNdarrayVariable, as_ndarray
 
 __all__ = ["NumpyGeneratorVariable", "of_function", "of_generator", "of_method"]
 
@@ -157,6 +158,11 @@ class GeneratorClassVariable(Variable):
         return NumpyGeneratorVariable(bits.table.node, bits.table.val, np.random.Generator)
 
 
+def _is_generator(value) -> bool:
+    """Whether it is a generator of NumPy's own class, not of one derived from it."""
+    return any(type(value) is c for c in streams.classes())
+
+
 def of_generator(tx, value, source) -> Variable:
     """The variable of a generator that existed before, whose class is guarded."""
     table = tx.output.add_input(streams.table_of(value), CallSource(source, streams.table_of, "stream"), ndarray=False)
@@ -165,7 +171,7 @@ def of_generator(tx, value, source) -> Variable:
 
 def of_method(tx, value, source) -> Variable | None:
     """The variable of a generator's bound method; None for another method."""
-    if not config.trace_numpy or not any(type(value.__self__) is c for c in streams.CLASSES):
+    if not config.trace_numpy or not _is_generator(value.__self__):
         return None
     numpy_bridge.load()
     if value.__self__ is np.random.mtrand._rand:
@@ -201,12 +207,10 @@ def of_function(tx, value, source) -> Variable | None:
     return None
 
 
-@WRAPPERS.row("function of NumPy's generators")
+# A row of :func:`wrapping.exactly` would load NumPy's random module.
+@WRAPPERS.row("NumPy's generators and their functions")
 def _(tx, value, source):
-    return of_function(tx, value, source)
-
-
-@exactly(np.random.Generator, np.random.RandomState)
-def _(tx, value, source):
+    if not _is_generator(value):
+        return of_function(tx, value, source)
     pin(tx, source, "TYPE_MATCH", type(value))
     return of_generator(tx, value, source) if config.trace_numpy else OpaqueVariable(value, source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ....base.quiet import errstate
 from ...config import config
 from ...exc import unsupported
 from ...numpy import numpy_bridge
@@ -14,11 +15,12 @@ from ...tracing import world
 from ...tracing.wrapping import FUNCTION_WRAPPERS, WRAPPERS, pin
 from ..base import HeldVariable, Variable
 from ..functions.builtin import PURE, BuiltinVariable
-from ..functions.python_functions import SkippedFunctionVariable
-from ..tensors.tensor import NumpyNdarrayVariable, TensorVariable
+from ..functions.skipped_functions import SkippedFunctionVariable
+from ..tensors.tensor import TensorVariable
 from ..values.complex_numbers import as_numpys
 from ..values.constant import ConstantVariable
 from . import byte_arrays
+from .ndarray import NumpyNdarrayVariable
 from .traced import TRACED
 
 __all__ = ["of_numpy"]
@@ -64,6 +66,10 @@ OF_NUMBERS = frozenset(
 )
 
 
+# Functions that make an array of what has a method for it.
+CONVERTERS = frozenset((np.array, np.asarray, np.asanyarray, np.ascontiguousarray))
+
+
 class NumpyFunctionVariable(_Function):
     """A function of NumPy with a graph form, ``impl``."""
 
@@ -78,6 +84,9 @@ class NumpyFunctionVariable(_Function):
         made = byte_arrays.called(tx, self.value, args, kwargs)
         if made is not None:
             return made
+        if self.value in CONVERTERS and len(args) == 1 and type(args[0].unwrap()) is TensorVariable:
+            # What it asks the tensor for is the array on the same memory.
+            args = [args[0].unwrap().call_method(tx, "numpy", [], {})]
         if any(
             isinstance(a, TensorVariable) and not isinstance(a, NumpyNdarrayVariable) for a in [*args, *kwargs.values()]
         ):
@@ -99,7 +108,7 @@ class NumpyFunctionVariable(_Function):
     def of_numbers(self, args, kwargs):
         """A ufunc of known numbers: computed now, unless NumPy would warn, which it does at each call."""
         try:
-            with np.errstate(all="raise"):
+            with errstate(all="raise"):
                 value = self.value(*args, **kwargs)
         except (FloatingPointError, TypeError, ValueError, OverflowError) as e:
             unsupported("numpy", f"np.{self.value.__name__} of numbers", f"NumPy raises or warns: {e}.")
@@ -175,7 +184,7 @@ def _(tx, value, source):
 @FUNCTION_WRAPPERS.row("of NumPy")
 def _(tx, value, source):
     module = module_of(value)
-    if (module != "numpy" and not module.startswith("numpy.")) or trace_rules.inline_reason(value)[0] != "skip":
+    if (module != "numpy" and not module.startswith("numpy.")) or trace_rules.inline_reason(value).inlined:
         return None
     pin(tx, source, "ID_MATCH", value)
     return of_numpy(value, source)

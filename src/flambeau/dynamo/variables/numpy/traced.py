@@ -10,12 +10,14 @@ from numpy.lib import _index_tricks_impl as tricks
 from ...exc import unsupported
 from ...numpy import numpy_bridge
 from ..base import Variable
-from ..containers.lists import ListVariable, SliceVariable, TupleVariable
+from ..containers.lists import ListVariable
+from ..containers.sequences import TupleVariable
+from ..containers.slices import SliceVariable
 from ..objects.class_object import MAKERS
-from ..tensors.tensor import NumpyNdarrayVariable
 from ..values.constant import ConstantVariable
 from ..values.graph_numbers import NumberVariable
 from .flips import AXES, flip
+from .ndarray import NumpyNdarrayVariable
 
 __all__ = ["TRACED"]
 

@@ -23,8 +23,10 @@ from ...tracing.wrapping import WRAPPERS, pin
 from ..base import Lazy, Variable, contents_of, refuse_arguments
 from ..containers.deques import DequeVariable
 from ..containers.dicts import DictVariable
-from ..containers.lists import ListVariable, SliceVariable, TupleVariable, of_tuple
+from ..containers.lists import ListVariable
+from ..containers.sequences import TupleVariable, of_tuple
 from ..containers.sets import SetVariable, elements_of
+from ..containers.slices import SliceVariable
 from ..iterators.protocol import all_of
 from ..iterators.reversing import backwards
 from ..values.constant import ConstantVariable

@@ -18,9 +18,10 @@ from ...tracing import world
 from ...tracing.world import ABSENT
 from ...tracing.wrapping import CLASS_WRAPPERS
 from ..base import KnownVariable, MethodOf, Variable
-from ..containers.lists import TupleVariable
+from ..containers.sequences import TupleVariable
 from ..exceptions.exception import make_exception
-from ..functions.python_functions import UserFunctionVariable, UserMethodVariable, bind
+from ..functions.binding import bind
+from ..functions.python_functions import UserFunctionVariable, UserMethodVariable
 from ..iterators.container_iterators import ElementsVariable
 from ..iterators.protocol import checked_iterator
 from ..modules.module import ModuleSetattr, ModuleVariable, is_library
@@ -358,7 +359,14 @@ class SuperVariable(Variable):
     def getattr(self, tx, name):
         of_class = isinstance(self.obj, ClassVariable)
         owner = self.owner(tx)
+        # The one attribute that is its own, not the next class's.
+        if name == "__class__":
+            return tx.wrap_known(super)
         a = world.class_attr(tx, owner, name, after=self.cls)
+        if a is ABSENT and name == "__self__":
+            return self.obj
+        if a is ABSENT and name in ("__thisclass__", "__self_class__"):
+            return tx.wrap_known(self.cls if name == "__thisclass__" else owner)
         if a is ABSENT:
             tx.raise_user(AttributeError(f"'super' object has no attribute {name!r}"))
         if of_class:

@@ -26,9 +26,11 @@ from ...rules.constants import is_constant_value
 from ...rules.reflect import mro_of, name_of
 from ...tracing import world
 from ..base import MethodOf, Variable
-from ..containers.lists import SequenceVariable, TupleVariable
+from ..containers.sequences import SequenceVariable, TupleVariable
+from ..functions.cells import CellVariable
 from ..functions.handlers import handles
-from ..functions.python_functions import CellVariable, FunctionVariable, NestedFunctionVariable
+from ..functions.nested_functions import NestedFunctionVariable
+from ..functions.python_functions import FunctionVariable
 from ..values.constant import ConstantVariable
 from .class_object import ClassVariable, is_plain
 

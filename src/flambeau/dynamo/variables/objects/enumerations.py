@@ -13,7 +13,8 @@ from typing import Any
 from ...exc import unsupported
 from ..base import Variable
 from ..containers.dicts import DictVariable
-from ..containers.lists import ListVariable, TupleVariable
+from ..containers.lists import ListVariable
+from ..containers.sequences import TupleVariable
 from .class_object import MAKERS, ClassVariable
 
 __all__ = ["EnumerationVariable"]

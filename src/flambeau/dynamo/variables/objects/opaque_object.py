@@ -13,7 +13,7 @@ from ...tracing import world
 from ...tracing.current_frame import current
 from ...tracing.wrapping import WRAPPERS, pin
 from ..base import HeldVariable
-from ..functions.python_functions import SkippedFunctionVariable
+from ..functions.skipped_functions import SkippedFunctionVariable
 
 
 class OpaqueVariable(HeldVariable):

@@ -10,10 +10,11 @@ import typing
 from ...exc import unsupported
 from ...rules.reflect import MRO, flags_of, is_a, is_below, is_stdlib, module_of, type_item
 from ...tracing import world
-from ..containers.lists import SequenceVariable
+from ..containers.sequences import SequenceVariable
 from ..functions.handlers import handles
+from ..numpy.ndarray import NumpyNdarrayVariable
 from ..operators import fold
-from ..tensors.tensor import NumpyNdarrayVariable, TensorVariable
+from ..tensors.tensor import TensorVariable
 from ..values.constant import ConstantVariable
 from .class_object import ClassVariable
 from .instance import ObjectVariable

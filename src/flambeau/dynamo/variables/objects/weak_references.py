@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import weakref
 
+from flambeau.base.weak import OwnerReference
+
 from ...exc import unsupported
 from ...guards.source import CallSource
 from ...rules.reflect import is_among
 from ...tracing.current_frame import active_frames, current
 from ...tracing.wrapping import WRAPPERS, exactly, pin
 from ..base import HeldVariable, Lazy, Variable, hashable_key
-from ..containers.lists import SequenceVariable
+from ..containers.sequences import SequenceVariable
 from ..functions.handlers import handles
 from ..tensors.tensor import TensorVariable
 from ..values.constant import ConstantVariable
@@ -51,7 +53,7 @@ class WeakReferenceVariable(HeldVariable):
 
     def call(self, tx, args, kwargs):
         refuse_call(tx, args, kwargs)
-        if tx.side_effects.any():
+        if tx.side_effects.any() and type(self.value) is not OwnerReference:
             unsupported(
                 "weak-reference",
                 "a weak reference that is followed after a write",
@@ -188,18 +190,18 @@ def made(tx, cls, to: Variable, callback: Variable | None, key: Variable | None 
     )
     if source is not None and value is not None and callback is None and key is None:
         try:
-            real = weakref.ref(value)
+            real = cls(value)
         except TypeError as e:
             tx.raise_user(e)
-        found = CallSource(source, referred, "weakref")
-        tx.output.guard(found, "TYPE_MATCH", weakref.ref)
+        found = CallSource(source, referred if cls is weakref.ref else cls, "weakref")
+        tx.output.guard(found, "TYPE_MATCH", cls)
         return WeakReferenceVariable(real, found)
     if not isinstance(to, ObjectVariable | TensorVariable) or isinstance(to, SequenceVariable):
         return None
     if not getattr(to.python_type(), "__weakrefoffset__", 0):
         tx.raise_user(TypeError(f"cannot create weak reference to '{to.python_type().__name__}' object"))
     tx.output.references.weakly_known.add(to)
-    if key is None and callback is None:  # the interpreter makes one and shares it
+    if cls is weakref.ref and callback is None:  # the interpreter makes one and shares it
         found = tx.output.references.weak_references.get(to)
         if found is None:
             found = tx.output.references.weak_references[to] = MadeReferenceVariable(cls, to, None, None)
@@ -215,6 +217,11 @@ def _(tx, args, kwargs):
     return made(tx, weakref.ref, args[0], args[1] if len(args) > 1 else None) if not kwargs and args else None
 
 
+@handles(OwnerReference)
+def _(tx, args, kwargs):
+    return made(tx, OwnerReference, args[0], None)
+
+
 @handles(weakref.KeyedRef)
 def _(tx, args, kwargs):
     return made(tx, weakref.KeyedRef, *args) if not kwargs and len(args) == 3 else None
@@ -225,6 +232,12 @@ def _(tx, value, source):
     if not is_among(type(value), (weakref.ref, weakref.KeyedRef)):
         return None
     pin(tx, source, "TYPE_MATCH", type(value))
+    return WeakReferenceVariable(value, source)
+
+
+@exactly(OwnerReference)
+def _(tx, value, source):
+    pin(tx, source, "TYPE_MATCH", OwnerReference)
     return WeakReferenceVariable(value, source)
 
 

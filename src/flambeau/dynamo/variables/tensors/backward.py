@@ -10,7 +10,7 @@ from flambeau.core.operator import namespace
 from ...exc import unsupported
 from ...graph import tensor_queries
 from ..base import Variable
-from ..containers.lists import SequenceVariable
+from ..containers.sequences import SequenceVariable
 from ..values.constant import ConstantVariable
 from .gradient_hooks import last_handle
 

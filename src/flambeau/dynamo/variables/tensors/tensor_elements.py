@@ -7,15 +7,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from flambeau.base import dtypes, shape_env
+from flambeau.base import dtypes, shape_checks
 from flambeau.base.dtypes import DType
 
 from ...rules import trace_rules
 from ..base import Variable
-from ..containers.lists import ListVariable, TupleVariable
+from ..containers.lists import ListVariable
+from ..containers.sequences import TupleVariable
+from ..numpy.ndarray import NumpyNdarrayVariable
 from ..values.constant import ConstantVariable
 from ..values.symbolic import CheckVariable, SymbolicVariable, arithmetic, require_element
-from .tensor import NumpyNdarrayVariable, TensorVariable
+from .tensor import TensorVariable
 from .torch_functions import special
 
 __all__ = ["check_values"]
@@ -78,7 +80,7 @@ def check_integers(tx, numbers: list[Variable], to: DType) -> None:
     low, high = dtypes.limits(to)
     for v in numbers:
         for fn, limit in ((operator.ge, low), (operator.le, high)):
-            CheckVariable(shape_env.check).require(tx, arithmetic(tx, fn, [v, ConstantVariable(limit)]), REFUSED)
+            CheckVariable(shape_checks.check).require(tx, arithmetic(tx, fn, [v, ConstantVariable(limit)]), REFUSED)
 
 
 def is_held(tx, v: TensorVariable, to: DType) -> Variable | None:

@@ -12,7 +12,8 @@ from ...tracing.current_frame import current
 from ..iterators.protocol import checked_iterator
 from ..values.constant import ConstantVariable
 from ..values.symbolic import number_of, wrap_number
-from .tensor import TensorMethodVariable, TensorVariable
+from .tensor import TensorVariable
+from .tensor_methods import TensorMethodVariable
 
 __all__ = ["SubclassVariable"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from ...exc import unsupported
 from ...numpy import numpy_bridge
 from ..base import Variable
-from ..tensors.tensor import NumpyNdarrayVariable
+from ..numpy.ndarray import NumpyNdarrayVariable
 from .constant import ConstantVariable
 from .graph_numbers import NumberVariable
 

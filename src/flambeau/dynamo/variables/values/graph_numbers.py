@@ -6,7 +6,7 @@ from flambeau.core.operator import namespace
 
 from ...exc import unsupported
 from ...numpy import numpy_bridge
-from ..tensors.tensor import NumpyNdarrayVariable
+from ..numpy.ndarray import NumpyNdarrayVariable
 
 __all__ = ["NumberVariable", "complex_of"]
 

@@ -18,12 +18,14 @@ from ...tracing import world
 from ...tracing.wrapping import CLASS_WRAPPERS, FUNCTION_WRAPPERS, WRAPPERS, pin
 from ..base import HeldVariable, KnownVariable, MethodOf, Variable
 from ..containers.dicts import DictVariable
-from ..containers.lists import ListVariable, TupleVariable
+from ..containers.lists import ListVariable
 from ..containers.mapping_views import MappingVariable
+from ..containers.sequences import TupleVariable
 from ..containers.sets import SetVariable
 from ..functions import polyfills
 from ..functions.handlers import HANDLERS
-from ..functions.python_functions import UserFunctionVariable, skipped
+from ..functions.python_functions import UserFunctionVariable
+from ..functions.skipped_functions import skipped
 from ..iterators.container_iterators import ElementsVariable
 from ..objects.builtin_subclass import DerivedVariable
 from ..objects.class_object import ClassVariable
@@ -345,8 +347,8 @@ def _(tx, value, source):
     if value in HANDLERS or pure.how(value) is None:
         return None
     pin(tx, source, "ID_MATCH", value)
-    what, why = trace_rules.inline_reason(value)
-    otherwise = UserFunctionVariable(value, source) if what == "inline" else skipped(value, why, source)
+    decision = trace_rules.inline_reason(value)
+    otherwise = UserFunctionVariable(value, source) if decision.inlined else skipped(value, decision.why, source)
     return PureFunctionVariable(value, otherwise, source)
 
 

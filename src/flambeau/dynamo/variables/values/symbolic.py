@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Any
 
-from flambeau.base import shape_env, symint
+from flambeau.base import shape_checks, symint
 from flambeau.base.dtypes import float64, int64
 from flambeau.base.shape_env import GuardOnDataDependentSymNode
 from flambeau.base.symint import NUMBERS, SymBool, SymFloat, SymInt
@@ -17,7 +17,10 @@ from ...graph import python_numbers
 from ...rules.reflect import has_item
 from ...tracing.wrapping import FUNCTION_WRAPPERS, pin
 from ..base import HeldVariable, Variable
-from ..containers.lists import RangeVariable, TupleVariable
+from ..containers.lists import ListVariable
+from ..containers.ranges import RangeVariable
+from ..containers.sequences import TupleVariable
+from ..containers.slices import SliceVariable
 from ..iterators.container_iterators import ElementsVariable
 from .constant import ConstantVariable
 
@@ -27,6 +30,7 @@ __all__ = [
     "SymbolicVariable",
     "arithmetic",
     "number_of",
+    "settled",
     "specialized",
     "wrap_number",
 ]
@@ -118,7 +122,7 @@ class CheckVariable(HeldVariable):
 
     def call(self, tx, args, kwargs):
         first = tx.realize(args[0] if args else next(iter(kwargs.values())))
-        if self.value is not shape_env.check_is_size:
+        if self.value is not shape_checks.check_is_size:
             return self.require(tx, first, message_of(tx, args[1] if len(args) > 1 else kwargs.get("message")))
         limits = [(operator.ge, ConstantVariable(0))]
         most = tx.realize(kwargs["max"]) if "max" in kwargs else ConstantVariable(None)
@@ -132,7 +136,7 @@ class CheckVariable(HeldVariable):
         return ConstantVariable(None)
 
     def target(self):
-        return shape_env.check if self.value is shape_env.check_is_size else self.value
+        return shape_checks.check if self.value is shape_checks.check_is_size else self.value
 
     def require(self, tx, condition, said: str | None = None) -> Variable:
         """The condition holds from here on; where it depends on data an error comes up in plain code, if nothing has happened yet."""
@@ -180,7 +184,7 @@ def require_element(tx, tensor: Variable, said: str | None) -> None:
         unsupported("check", f"an assertion about {tensor!r}", "The value depends on tensor data.")
     if number.python_type() is not bool:
         number = arithmetic(tx, operator.ne, [number, ConstantVariable(0)])
-    CheckVariable(shape_env.check).require(tx, number, said)
+    CheckVariable(shape_checks.check).require(tx, number, said)
 
 
 # Turns of a loop that are worth an operator each with a symbol rather than one graph to a size.
@@ -263,6 +267,22 @@ def specialized(tx, v: Variable) -> Variable:
     """A constant in the place of a symbolic number."""
     v = tx.realize(v)
     return ConstantVariable(v.as_constant()) if isinstance(v, SymbolicVariable) else v
+
+
+def settled(tx, v: Variable, around: tuple[Variable, ...] = ()) -> Variable:
+    """A text says which numbers they are: constants in the place of a number that varies, and of those in a sequence or a slice. ``around``: the
+    sequences that it is in."""
+    v = tx.realize(v)
+    if v.can_constant() or v in around:
+        return v
+    if isinstance(v, SliceVariable):
+        return SliceVariable([settled(tx, p, around) for p in v.parts])
+    if isinstance(v, TupleVariable | ListVariable):
+        elements = v.realized(tx)
+        known = [settled(tx, e, (*around, v)) for e in elements]
+        if any(k is not e for k, e in zip(known, elements)):
+            return (TupleVariable if isinstance(v, TupleVariable) else ListVariable)(known, cls=v.cls)
+    return specialized(tx, v)
 
 
 def wrap_number(x, source=None) -> Variable:
@@ -367,7 +387,7 @@ def arithmetic(tx, fn, args) -> Variable | None:
 
 @FUNCTION_WRAPPERS.row("check of sizes")
 def _(tx, value, source):
-    if value is not shape_env.check and value not in shape_env.CHECKS:
+    if value is not shape_checks.check and value not in shape_checks.CHECKS:
         return None
     pin(tx, source, "ID_MATCH", value)
     return CheckVariable(value, source)

@@ -11,15 +11,15 @@ from ...exc import unsupported
 from ...rules.reflect import name_of
 from ...tracing import world
 from ..base import Variable
-from ..containers.lists import TupleVariable
+from ..exceptions.exception import ExceptionVariable
 from ..functions.log_calls import DeferredText
 from ..functions.python_functions import FunctionVariable
 from ..objects.class_object import ClassVariable
 from ..objects.instance import ObjectVariable
 from .constant import ConstantVariable
-from .symbolic import specialized
+from .symbolic import settled
 
-__all__ = ["format_fields", "formatted", "of_object", "settled"]
+__all__ = ["format_fields", "formatted", "of_object"]
 
 CONVERSIONS = {None: None, "s": str, "r": repr, "a": ascii}
 METHODS = {str: "__str__", repr: "__repr__", ascii: "__repr__"}
@@ -36,7 +36,7 @@ def of_object(tx, v: ObjectVariable, name: str, *args: Variable) -> Variable | N
     if name == "__str__" and f is object.__str__:
         name, f = "__repr__", v.class_attr(tx, "__repr__")
     if type(f) is not types.FunctionType:
-        return None
+        return v.text(tx, name) if isinstance(v, ExceptionVariable) and name != "__format__" else None
     said = v.call_special(tx, name, *args)
     if not issubclass(said.python_type(), str):
         tx.raise_user(TypeError(f"{name} returned non-string (type {name_of(said.python_type())})"))
@@ -72,13 +72,6 @@ def of_code(tx, v: Variable, method: str = "__repr__") -> ConstantVariable | Non
     text = repr(value)
     tx.output.guard(v.source, "CALL", SameText(text))
     return ConstantVariable(text)
-
-
-def settled(tx, v: Variable) -> Variable:
-    """A text says which numbers they are: constants in the place of a number that varies, and of those in a tuple of sizes."""
-    if isinstance(v, TupleVariable) and not v.can_constant():
-        return TupleVariable([specialized(tx, e) for e in v.realized(tx)], cls=v.cls)
-    return specialized(tx, v)
 
 
 def formatted(tx, v: Variable, conversion=None, spec: str = "") -> ConstantVariable | DeferredText:

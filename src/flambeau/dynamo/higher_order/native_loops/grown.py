@@ -8,7 +8,7 @@ import numpy as np
 
 from flambeau.loops.containers import take
 
-from ..base import Variable
+from ...variables.base import Variable
 
 __all__ = ["GrownVariable", "grown"]
 
