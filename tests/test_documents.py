@@ -89,6 +89,23 @@ def test_documents_that_are_named_exist():
     assert gone == set()
 
 
+def test_files_that_are_named_exist():
+    """Modules and C files that documents, docstrings and comments name, as `loops/text.py`: those in folders of ours. Measurements name what was."""
+    ours = [f.relative_to(ROOT).as_posix() for top in ("src", "csrc", "tests") for f in (ROOT / top).rglob("*.[pch]*")]
+    # NumPy's own sources are named as well.
+    folders = {part for f in ours for part in f.split("/")[1:-1]} - {"numpy"}
+    documents = [page for page in DOCUMENTS if "measurements" not in page.parts]
+    sources = [ROOT / f for f in ours if f.startswith(("src/flambeau/", "csrc/")) and f.endswith((".py", ".c", ".h"))]
+    ends = {f[k:] for f in ours for k in range(len(f)) if k == 0 or f[k - 1] == "/"}
+    gone = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in (*documents, *sources)
+        for name in re.findall(r"(?<![\w/.])(\w+/[\w/]+\.[pc]y?)\b(?!\()", path.read_text())
+        if name.split("/")[0] in folders and name not in ends and not Path(name).stem.isupper()
+    ]
+    assert not gone, gone
+
+
 def test_every_page_is_in_the_navigation():
     listed = set(re.findall(r"- (\S+\.md)", (ROOT / "mkdocs.yml").read_text()))
     written = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}

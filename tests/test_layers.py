@@ -85,7 +85,7 @@ HELD = {
     "core/pickling.py: place": "a namespace of functions, which a pickled function names",
     "debug/repro.py: module": "the program's, of a backend",
     "dynamo/tracing/opcodes/names.py: name": "the program's, of an import that is captured",
-    "loops/numpy_calls.py: module": "NumPy's or SciPy's",
+    "loops/numpy_calls/description.py: module": "NumPy's or SciPy's",
     "numpy/graph_calls.py: module": "NumPy's or SciPy's",
     "numpy/opaque.py: module": "NumPy's or SciPy's",
     "package/importer.py: _in_flambeau(name)": "the program's, which a package names",

@@ -41,12 +41,12 @@ from .base.dtypes import (
 )
 from .base.memory_format import MemoryFormat as memory_format  # noqa: F401
 from .base.memory_format import channels_last, channels_last_3d, contiguous_format, preserve_format  # noqa: F401
-from .base.shape_env import check as _check  # noqa: F401
-from .base.shape_env import check_index as _check_index  # noqa: F401
-from .base.shape_env import check_is_size as _check_is_size  # noqa: F401
-from .base.shape_env import check_not_implemented as _check_not_implemented  # noqa: F401
-from .base.shape_env import check_type as _check_type  # noqa: F401
-from .base.shape_env import check_value as _check_value  # noqa: F401
+from .base.shape_checks import check as _check  # noqa: F401
+from .base.shape_checks import check_index as _check_index  # noqa: F401
+from .base.shape_checks import check_is_size as _check_is_size  # noqa: F401
+from .base.shape_checks import check_not_implemented as _check_not_implemented  # noqa: F401
+from .base.shape_checks import check_type as _check_type  # noqa: F401
+from .base.shape_checks import check_value as _check_value  # noqa: F401
 from .base.shapes import Size  # noqa: F401
 from .base import upper_levels as _upper_levels
 from .base.symint import (  # noqa: F401
@@ -151,7 +151,14 @@ def _higher_order(name):
     return _importlib.import_module("flambeau.core.higher_order").NAMED.get(name)
 
 
+def _operator_of_loops(name):
+    """Declare what a graph that was made elsewhere may name: the operators of native loops come with their compiler."""
+    _importlib.import_module("flambeau.loops.compile")
+    return True
+
+
 ops.higher_order._unbuilt = _higher_order
+ops.flambeau._load = _operator_of_loops
 _upper_levels.provide("composites that PyTorch decomposes", _of("ops.aten_names", "DECOMPOSED"))
 _upper_levels.provide("config.verify", _of("debug.verify", "verified"))
 _upper_levels.provide("config.repro_after", _of("debug.repro", "watch"))

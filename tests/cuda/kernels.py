@@ -2,7 +2,8 @@
 
 from flambeau import _C
 from flambeau.base.device import as_device
-from flambeau.base.shape_env import ShapeEnv, shape_rules
+from flambeau.base.shape_checks import shape_rules
+from flambeau.base.shape_env import ShapeEnv
 from flambeau.core import keys
 from flambeau.core.dispatch import excluding
 from flambeau.inductor.codegen.kernel import Kernel

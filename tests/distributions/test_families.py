@@ -229,6 +229,12 @@ def test_facts_of_families(got, expected):
     np.testing.assert_allclose(np.asarray(got()), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("family", ["Exponential", "Geometric", "HalfCauchy", "HalfNormal"])
+def test_a_mode_at_zero_depends_on_no_parameter(family):
+    mode = getattr(_D, family)(flambeau.tensor([0.5, 0.25], requires_grad=True)).mode
+    assert not mode.requires_grad and mode.tolist() == [0.0, 0.0]
+
+
 class _Own(_D.Distribution):
     pass
 
@@ -246,6 +252,8 @@ class _Own(_D.Distribution):
             ValueError,
             "MixtureSame",
         ),
+        (lambda: _D.ContinuousBernoulli(0.3).cdf(flambeau.tensor(2.0)), ValueError, "within the support"),
+        (lambda: _D.ContinuousBernoulli(0.3).log_prob(flambeau.tensor(-1.0)), ValueError, "within the support"),
         (lambda: repr(_Own(validate_args=False)), NotImplementedError, "arg_constraints"),
         (
             lambda: _D.Independent(_D.Bernoulli(flambeau.ones(2) / 2), 1).enumerate_support(),

@@ -36,6 +36,7 @@ ONE = [
     ("sinc", torch.sinc, [0, -0.0, 1e-300, 1], [0, 0, 0, -1], None),
     ("logit", torch.logit, [0, 1, 0.5, -1], [INF, INF, 4, NAN], None),
     ("logit eps", lambda x: torch.logit(x, 0.1), [0, 1, 0.5, -1, NAN], [0, 0, 4, 0, NAN], None),
+    ("logit negative eps", lambda x: torch.logit(x, -0.5), [0, 1, 0.5, -0.25, 1.25], [INF, INF, 4, NAN, NAN], None),
     ("clamp", lambda x: x.clamp(-1, 1), [1, -1, 2, INF, NAN], [1, 1, 0, 0, 0], None),
     ("abs", torch.abs, [0, -0.0, NAN, -INF], [0, 0, 0, -1], None),
     ("sqrt", torch.sqrt, [0, 4, INF], [INF, 0.25, 0], None),
@@ -45,6 +46,9 @@ ONE = [
     ("max", torch.max, [2, 1, 2], [0.5, 0, 0.5], None),
     ("amax", lambda x: x.amax(0), [INF, 1, INF], [0.5, 0, 0.5], None),
     ("std", torch.std, [3, 3, 3], [0, 0, 0], None),
+    ("var of no freedom", lambda x: torch.var(x, 0, correction=3), [1, 2, 3], [-INF, NAN, INF], None),
+    ("var of less", lambda x: torch.var(x, 0, correction=5), [1, 2, 3], [1, 0, -1], None),
+    ("var of one", lambda x: torch.var_mean(x)[0], [1], [NAN], None),
     ("norm", lambda x: torch.norm(x), [0, 0], [0, 0], None),
     ("softmax of -inf", lambda x: x.softmax(0)[:1], [0, -INF], [0, 0], None),
     (
@@ -450,3 +454,60 @@ def test_parts_of_complex_numbers_are_replaced_by_themselves():
     leaf = x.clone().requires_grad_()
     torch.view_as_real(torch.nan_to_num(leaf)).sum().backward()
     assert torch.equal(torch.view_as_real(leaf.grad), torch.isfinite(torch.view_as_real(x)).float())
+
+
+# Coordinates (x, y) of a 4 by 4 image, the values there and the gradients (by x and y), of the image 0 to 15. The gradient ends at the border.
+BORDERS = [
+    (
+        "border",
+        True,
+        [[1, 1], [-1, -1], [0, 1], [2, 0], [NAN, 0]],
+        [15, 0, 13.5, 9, 6],
+        [[0, 0], [0, 0], [1.5, 0], [0, 6], [0, 6]],
+    ),
+    (
+        "border",
+        False,
+        [[1, 1], [-0.75, 0.75], [-INF, 0], [0.25, NAN]],
+        [15, 12, 6, 2],
+        [[0, 0], [0, 0], [0, 8], [2, 0]],
+    ),
+    ("reflection", True, [[1, 1], [-1, -1], [0, 1], [NAN, 0]], [15, 0, 13.5, 6], [[0, 0], [0, 0], [1.5, 0], [0, 6]]),
+]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("padding, corners, at, values, slopes", BORDERS)
+def test_grids_at_the_border(padding, corners, at, values, slopes, compiled):
+    def f(image, grid):
+        return F.grid_sample(image, grid, padding_mode=padding, align_corners=corners)
+
+    image, grid = torch.arange(16.0, dtype=torch.float64).view(1, 1, 4, 4), leaf([[at]])
+    torch.compiler.reset()
+    run = torch.compile(f) if compiled else f
+    np.testing.assert_allclose(run(image, grid.detach()).numpy()[0, 0, 0], values)
+    np.testing.assert_allclose(run(image, grid).detach().numpy()[0, 0, 0], values)
+    np.testing.assert_allclose(gradient(lambda g: run(image, g), grid)[0][0, 0], slopes)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_pooling_by_the_infinite_norm(n):
+    pool, greatest = getattr(F, f"lp_pool{n}d"), getattr(F, f"max_pool{n}d")
+    x = torch.from_numpy(np.random.RandomState(0).randn(2, 3, *(5,) * n))
+    assert torch.equal(pool(x, INF, 2), greatest(x.abs(), 2))
+    assert torch.equal(pool(x, INF, 3, 2, True), greatest(x.abs(), 3, 2, ceil_mode=True))
+    assert torch.equal(pool(x, -INF, 2, 1), -greatest(-x.abs(), 2, 1))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "shape, orders", [((0, 3), [1, 2, INF, -1]), ((3, 0), [1, 2, INF, -INF]), ((2, 0, 0), [1, 2, INF])]
+)
+def test_norms_of_matrices_without_elements(shape, orders, compiled):
+    for order in orders:
+        for keepdim in (False, True):
+            f = lambda x: torch.linalg.matrix_norm(x, order, keepdim=keepdim)  # noqa: B023, E731
+            found = (torch.compile(f) if compiled else f)(torch.empty(shape))
+            assert torch.equal(found, torch.zeros(shape[:-2] + (1, 1) * keepdim))
+    with pytest.raises(IndexError, match="non-zero size"):
+        torch.linalg.matrix_norm(torch.empty(shape), -2)

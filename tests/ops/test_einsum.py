@@ -34,6 +34,32 @@ def test_again(equation):
             np.testing.assert_allclose(torch.einsum(equation, turned).numpy(), expected, rtol=1e-12)
 
 
+# Beside PyTorch 2.13, without opt_einsum: the equation, sizes, strides of the result.
+STRIDES = [
+    ("ijk,kl->lij", [(2, 3, 4), (4, 5)], (6, 3, 1)),
+    ("ab,bc->ca", [(2, 3), (3, 4)], (2, 1)),
+    ("bij,bjk->bki", [(2, 3, 4), (2, 4, 5)], (15, 3, 1)),
+    ("bij,bjk->kbi", [(2, 3, 4), (2, 4, 5)], (3, 15, 1)),
+    ("abc,abd->dca", [(2, 3, 4), (2, 3, 5)], (4, 1, 20)),
+    ("abs,scd->acbd", [(2, 3, 6), (6, 4, 5)], (60, 5, 20, 1)),
+    ("abs,scd->cdba", [(2, 3, 6), (6, 4, 5)], (30, 6, 2, 1)),
+    ("dea,dcba->cbe", [(2, 3, 2), (2, 2, 3, 2)], (9, 3, 1)),
+    ("ijk->ki", [(2, 3, 4)], (2, 1)),
+    ("cab->ba", [(1, 4, 5)], (4, 1)),
+    ("acb,cb->bc", [(1, 3, 2), (3, 2)], (1, 2)),
+    ("Bed,cAd->cBe", [(2, 3, 3), (2, 3, 3)], (1, 6, 2)),
+]
+
+
+@pytest.mark.parametrize("equation, sizes, strides", STRIDES)
+def test_the_memory_of_the_result(equation, sizes, strides):
+    operands = [torch.rand(*n, dtype=torch.float64) for n in sizes]
+    for _ in range(2):
+        y = torch.einsum(equation, *operands)
+        assert y.stride() == strides
+        np.testing.assert_allclose(y.numpy(), np.einsum(equation, *[t.numpy() for t in operands]), rtol=1e-12)
+
+
 def test_same_operands_are_not_others():
     x, y = torch.rand(4, 4), torch.rand(4, 4)
     for a, b in ((x, x), (x, y), (y, x), (y, y), (x, y)):

@@ -8,6 +8,48 @@ X, I = torch.arange(6.0), torch.tensor([0, 2, 1])
 Z = torch.ones(2, dtype=torch.complex64)
 
 REFUSED = {
+    **{
+        f"a rounded quotient of truth values, {mode}": (
+            lambda mode=mode: torch.div(X[:2] > 0, X[:2] > 0, rounding_mode=mode),
+            NotImplementedError,
+            f"\"div_{mode}_cpu\" not implemented for 'Bool'",
+        )
+        for mode in ("floor", "trunc")
+    },
+    **{
+        f"a padding that leaves nothing of {shape}, {mode}": (
+            lambda shape=shape, pad=pad, mode=mode: torch.nn.functional.pad(torch.ones(shape), pad, mode=mode),
+            RuntimeError,
+            "is too small. Calculated output",
+        )
+        for mode in ("reflect", "replicate")
+        for shape, pad in (((3, 1), (-1, 0)), ((3, 2, 1), (-1, -1)), ((3, 1, 1), (-1, 0, -1, 0)))
+    },
+    "integers divided": (lambda: torch.addcdiv(X, I[:1], I[1:2]), RuntimeError, "Integer division with addcdiv"),
+    "a place before the first": (
+        lambda: X.clone().index_copy_(0, torch.tensor([-1]), X[:1]),
+        IndexError,
+        "out of bounds for dimension 0",
+    ),
+    "a number at no place": (lambda: X.index_copy(0, I[:0], X[0]), IndexError, "should have one element"),
+    **{
+        f"{name} of {what}": (call, error, text)
+        for name, f in {
+            "index_add": torch.index_add,
+            "index_reduce": lambda *args: torch.index_reduce(*args, "prod"),
+        }.items()
+        for what, call, error, text in (
+            ("a number at two places", lambda f=f: f(X, 0, I[:2], X[0]), IndexError, "tensor has no dimensions"),
+            ("a dimension that isn't there", lambda f=f: f(X, 1, I[:2], X[0]), IndexError, "Dimension out of range"),
+            (
+                "a source without the dimension",
+                lambda f=f: f(torch.ones(2, 3), 1, I[:2], X[:2]),
+                RuntimeError,
+                "Indexing dim 1 is out of bounds of the source",
+            ),
+            ("a place outside", lambda f=f: f(X, 0, torch.tensor([9]), X[:1]), IndexError, "out of bounds"),
+        )
+    },
     "cut of a dimension that isn't there": (
         lambda: torch.tensor_split(X, (2,), 1),
         IndexError,
@@ -110,6 +152,16 @@ REFUSED = {
         lambda: torch.searchsorted(X, X, sorter=I),
         RuntimeError,
         "boundary and sorter must have the same size",
+    ),
+    "order behind the end": (
+        lambda: torch.searchsorted(X, X, sorter=torch.arange(6) + 1),
+        RuntimeError,
+        "sorter index out of range",
+    ),
+    "order from the end": (
+        lambda: torch.searchsorted(X, X, sorter=torch.arange(6) - 1),
+        RuntimeError,
+        "sorter index out of range",
     ),
     "complex into real": (
         lambda: X.masked_fill(X > 1, 1j),

@@ -135,6 +135,14 @@ def test_gradients_of_leaves_are_laid_out_as_the_leaf(leaf, strides, given):
     assert (x.grad == 1).all()
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_the_gradient_of_a_filtered_image_is_row_major(mode):
+    x = flambeau.rand(2, 3, 8, 6, requires_grad=True)
+    y = flambeau.nn.functional.interpolate(x, size=(4, 3), mode=mode, antialias=True)
+    (g,) = flambeau.autograd.grad(y, x, flambeau.ones_like(y))
+    assert (y.stride(), g.stride()) == ((36, 12, 3, 1), (144, 48, 6, 1))
+
+
 @pytest.mark.slow
 @rows(lambda r: r.values and r.op.kind not in ("random",))
 def test_compiled_code_keeps_the_shape_rule(row):

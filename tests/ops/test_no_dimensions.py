@@ -61,3 +61,41 @@ def test_points_between_complex_ends():
     for make in (torch.linspace, torch.logspace):
         with pytest.raises(RuntimeError, match="can't be safely cast"):
             make(start, end, 3, dtype=torch.float32)
+
+
+# A scalar is indexed as a vector of one element: other places are errors, also where nothing else reads the index.
+AT_A_PLACE = {
+    "gather": lambda x, i: x.gather(0, i),
+    "index_select": lambda x, i: x.index_select(0, i),
+    "index_add": lambda x, i: x.index_add(0, i, x + 1),
+    "scatter": lambda x, i: x.scatter(0, i, 5.0),
+    "scatter src": lambda x, i: x.scatter(0, i, torch.full(i.shape, 5.0)),
+    "scatter_add": lambda x, i: x.scatter_add(0, i, torch.full(i.shape, 5.0)),
+    "index_copy": lambda x, i: x.index_copy(0, i, torch.tensor(5.0)),
+    "index_fill": lambda x, i: x.index_fill(0, i, 5.0),
+}
+PLACED = {"gather": 2.0, "index_select": 2.0, "index_add": 5.0, "scatter_add": 7.0}
+
+
+@pytest.mark.parametrize("compiled", [False, True, "mapped", "mapped and compiled"])
+@pytest.mark.parametrize("name", AT_A_PLACE)
+def test_places_of_a_scalar(name, compiled):
+    f, x = AT_A_PLACE[name], torch.tensor(2.0)
+    if "mapped" in str(compiled):
+        f, x = torch.vmap(f), torch.tensor([2.0, 2.0])
+    torch.compiler.reset()
+    f = torch.compile(f) if compiled in (True, "mapped and compiled") else f
+    for shape in ((), (1,)):
+        place = torch.zeros((*x.shape, *shape), dtype=torch.int64)
+        assert set(f(x, place).flatten().tolist()) == {PLACED.get(name, 5.0)}
+        place[(-1,) * place.ndim] = 1
+        with pytest.raises((IndexError, RuntimeError), match="out of bounds|out of range"):
+            f(x, place)
+
+
+@pytest.mark.parametrize("places", [[], [0, 0]])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_scalar_has_one_place(places, compiled):
+    f = lambda x, i: x.index_select(0, i)  # noqa: E731
+    with pytest.raises(RuntimeError, match=f"Index to scalar can have only 1 value, got {len(places)}"):
+        (torch.compile(f) if compiled else f)(torch.tensor(2.0), torch.tensor(places, dtype=torch.int64))

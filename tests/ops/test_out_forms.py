@@ -228,3 +228,21 @@ def test_fill_takes_an_element_of_what_it_fills():
     assert one.fill_(one.squeeze()).tolist() == [1.0]
     with pytest.raises(RuntimeError, match="refer to a single memory location"):
         one.add_(one.squeeze())
+
+
+PREDICATES = {
+    "gt": lambda x, y: torch.gt(x, 2, out=y),
+    "isneginf": lambda x, y: torch.isneginf(x, out=y),
+    "logical_and": lambda x, y: torch.logical_and(x, x, out=y),
+    "signbit": lambda x, y: torch.signbit(x, out=y),
+    "argmax": lambda x, y: torch.argmax(x, 1, out=y),
+}
+
+
+@pytest.mark.parametrize("name", PREDICATES)
+def test_what_has_no_gradient_is_written_of_tensors_that_ask_for_one(name):
+    dtype = torch.int64 if name == "argmax" else torch.bool
+    found = [PREDICATES[name](x, torch.empty(0, dtype=dtype)) for x in (X, X.clone().requires_grad_())]
+    assert torch.equal(*found) and not found[1].requires_grad
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.exp(X.clone().requires_grad_(), out=torch.empty(2, 3))

@@ -96,6 +96,64 @@ def test_taken(k):
         assert compiled(x, v).tolist() == expected
 
 
+COMPARISONS = {  # of a number that is rounded to 1 with 1 and 2
+    "eq": [True, False],
+    "ne": [False, True],
+    "lt": [False, False],
+    "le": [True, False],
+    "gt": [False, True],
+    "ge": [True, True],
+    "isin": [True, False],
+}
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("of", [None, "float32", "float64"])
+def test_comparisons_round_numbers_to_narrow_elements(name, dtype, of):
+    """A number, or a tensor without dimensions that has no part in the promotion; the third call has a call plan."""
+    x, expected, fn = torch.tensor([1.0, 2.0]).to(getattr(torch, dtype)), COMPARISONS[name], getattr(torch, name)
+    number = 1.0001 if of is None else torch.tensor(1.0001, dtype=getattr(torch, of))
+    compiled = [torch.compile(fn, backend=b, dynamic=d) for b in ("aot_eager", "inductor") for d in (False, True)]
+    for call in (fn, fn, fn, *compiled, torch.compile(lambda x, _: fn(x, number))):
+        assert call(x, number).tolist() == expected
+    if name != "isin":
+        assert fn(x, number, out=torch.empty(2, dtype=torch.bool)).tolist() == expected
+        assert getattr(x.clone(), name + "_")(number).tolist() == expected
+        if of is not None:
+            mirrored = {"lt": torch.gt, "le": torch.ge, "gt": torch.lt, "ge": torch.le}.get(name, fn)
+            assert mirrored(number, x).tolist() == expected
+
+
+def test_comparisons_of_large_numbers_with_narrow_elements():
+    half = torch.tensor([math.inf, 2048.0], dtype=torch.half)
+    for call in (lambda fn, *args: fn(*args), lambda fn, *args: torch.compile(fn)(*args)):
+        assert call(torch.eq, half, 1e30).tolist() == [True, False]
+        assert call(torch.ge, half, 2049).tolist() == [True, True]
+        # Of two tensors without dimensions the wider dtype is that of both.
+        assert call(torch.eq, half[1], torch.tensor(2049.0)).tolist() is False
+
+
+def test_hardshrink_rounds_its_bound():
+    x = torch.tensor([1.0, 2.0], dtype=torch.half)
+    for call in (F.hardshrink, torch.compile(F.hardshrink)):
+        assert call(x, 0.99999).tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "elements, among, expected",
+    [
+        (torch.tensor([16777217, 1]), torch.tensor(16777216.0), [True, False]),
+        (torch.tensor([1.0]), torch.tensor(1 + 1e-9, dtype=torch.float64), [True]),
+        (torch.tensor([1.0]), torch.tensor([1 + 1e-9], dtype=torch.float64), [False]),
+        (torch.tensor([44, 1], dtype=torch.int8), torch.tensor(300), [True, False]),
+    ],
+)
+def test_isin_compares_in_the_common_dtype(elements, among, expected):
+    for call in (torch.isin, torch.compile(torch.isin)):
+        assert call(elements, among).tolist() == expected
+
+
 @pytest.mark.parametrize("fn", [lambda x: x // 256, lambda x: x % 256, lambda x: torch.fmod(x, -256)])
 def test_a_divisor_that_wraps_to_zero_is_zero(fn):
     x = _ints(torch.uint8)

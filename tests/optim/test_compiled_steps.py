@@ -84,3 +84,31 @@ def test_one_graph(name, options, rates, infos):
             torch.testing.assert_close(a, b, rtol=ROUNDED[name], atol=1e-7)
         else:
             assert torch.equal(a, b)
+
+
+def test_steps_with_schedules_and_hooks_after_a_write():
+    """The note that a schedule makes of the first step, and hooks, hold the optimizer weakly, which breaks no graph."""
+
+    class Run:
+        loss = None
+
+    def trained(compiled):
+        p = torch.nn.Parameter(torch.arange(3.0))
+        optimizer = torch.optim.SGD([p], lr=0.1, momentum=0.9)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        run, seen = Run(), []
+        optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append(o is optimizer))
+
+        def step(x):
+            optimizer.zero_grad()
+            run.loss = (p * p * x).sum()
+            run.loss.backward()
+            optimizer.step()
+
+        step = torch.compile(step, fullgraph=True) if compiled else step
+        for _ in range(3):
+            step(torch.ones(3))
+            schedule.step()
+        return p.tolist(), run.loss.item(), seen
+
+    assert trained(True) == trained(False)

@@ -1,5 +1,8 @@
 """The namespace of the schedules; rates that are tensors, and resuming."""
 
+import gc
+import weakref
+
 import pytest
 
 import flambeau as torch
@@ -38,3 +41,30 @@ def test_resuming_begins_with_the_rate_that_is_there(name, options):
     o = torch.optim.SGD([{"params": [torch.nn.Parameter(torch.ones(2))], "initial_lr": 0.8}], lr=0.3)
     getattr(torch.optim.lr_scheduler, name)(o, **options, last_epoch=3)
     assert o.param_groups[0]["lr"] == 0.3
+
+
+def with_schedule(o):
+    torch.optim.lr_scheduler.StepLR(o, 1)
+
+
+def with_hooks(o):
+    o.register_step_pre_hook(lambda o, args, kwargs: None)
+
+
+@pytest.mark.parametrize("wraps", [[with_schedule], [with_hooks], [with_schedule, with_hooks, with_schedule]])
+def test_an_optimizer_with_a_schedule_or_hooks_goes_with_its_last_reference(wraps):
+    p = torch.nn.Parameter(torch.ones(2))
+    o = torch.optim.Adam([p])
+    for wrap in wraps:
+        wrap(o)
+    p.sum().backward()
+    o.step()
+    assert o.step.__name__ == "step" and o.step.__doc__ == torch.optim.Adam.step.__doc__
+    assert o._opt_called if with_schedule in wraps else True
+    gone = weakref.ref(o)
+    gc.disable()
+    try:
+        del o
+        assert gone() is None
+    finally:
+        gc.enable()

@@ -95,6 +95,8 @@ MADE = [
 ]
 REFUSED = [
     ((-1,), RuntimeError, "negative"),
+    ((1 << 61,), RuntimeError, "can't allocate memory"),
+    ((1 << 70,), RuntimeError, "can't allocate memory"),
     (("x",), RuntimeError, "one of the items was of type str instead of int"),
     (([1, "a"],), RuntimeError, r"sequence \(list\), but one of the items was of type str"),
     ((1.5,), (TypeError, RuntimeError), "Expected a sequence type, but got float"),

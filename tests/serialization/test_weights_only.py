@@ -238,6 +238,23 @@ PICKLES = {
     "meta tensor of odd sizes": call(
         "torch._utils._rebuild_meta_tensor_no_storage", name("torch.float32"), WIDE, b"(K\x01t", b"\x89"
     ),
+    "meta tensor of negative sizes": call(
+        "torch._utils._rebuild_meta_tensor_no_storage",
+        name("torch.float32"),
+        b"(J\xfe\xff\xff\xfft",
+        b"(K\x01t",
+        b"\x89",
+    ),
+    "meta tensor that no memory holds": call(
+        "torch._utils._rebuild_meta_tensor_no_storage",
+        name("torch.float32"),
+        b"(" + 2 * (b"\x8a\x08" + (1 << 62).to_bytes(8, "little")) + b"t",
+        b"(K\x01K\x01t",
+        b"\x89",
+    ),
+    "meta tensor without a dtype": call(
+        "torch._utils._rebuild_meta_tensor_no_storage", text("float32"), b"(K\x01t", b"(K\x01t", b"\x89"
+    ),
     "sparse with indices outside": call(
         "torch._utils._rebuild_sparse_tensor",
         call("torch.serialization._get_layout", text("torch.sparse_coo")),

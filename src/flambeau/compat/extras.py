@@ -40,6 +40,8 @@ refuses: replay step_unsupported
     "from library.registry: _scoped_library=scoped_library",
     "+base.shape_env": f"why: PyTorch's own classes of symbolic shapes\nclass fx.experimental.symbolic_shapes: {' '.join(_SHAPES.split())}\n"
     "from base.symbolic_context: DimDynamic StatelessSymbolicContext SymbolicContext\n"
+    "from base.symbolic_queries: free_symbols guard_int guard_or_false guard_or_true guard_size_oblivious has_static_value hint_int "
+    "statically_known_true\nfrom base.shape_checks: constrain_as_size\n"
     "from compat.symbolic: guard_float guard_scalar guarding_hint_or_throw has_free_symbols has_free_unbacked_symbols "
     "free_unbacked_symbols has_symbolic_sizes_strides is_concrete_bool is_concrete_float is_concrete_int is_nested_int "
     "optimization_hint statically_known_false "
@@ -54,6 +56,7 @@ refuses: replay step_unsupported
     "+nn": "from nn: Container=Module",
     "+nn.modules": "from nn: Container=Module",
     "+nn.functional": """
+from compat.older_functions: conv_tbc
 why: scaled 8-bit products and grouped products of a GPU are not built
 from compat.types: BroadcastingList1 BroadcastingList2 BroadcastingList3
 from core.tensor: Tensor

@@ -6,6 +6,7 @@ import math
 
 from .. import _C
 from ..base.dtypes import complex64, float32, limits, result_type
+from ..base.shapes import statically_equal
 from ..base.symint import check_fits, is_int, is_number
 from ..core.bindings import Binder, function
 from ..core.operator import namespace
@@ -114,19 +115,20 @@ def _einsum(call, equation, operands):
                         f"einsum(): subscript {c} has size {n} for operand {k} which does not broadcast with previously "
                         f"seen size {sizes[c]}"
                     )
+    order = output + "".join(sorted(sizes))
     while len(terms) > 1:
         (a, la), (b, lb), *rest = terms
         needed = set(output).union(*(letters for _, letters in rest)) if rest else set(output)
-        terms = [_pair(call, a, la, b, lb, needed, output + "".join(sizes)), *rest]
+        terms = [_pair(call, a, la, b, lb, needed, order), *rest]
     t, letters = terms[0]
-    gone = [d for d, c in enumerate(letters) if c not in output]
-    if gone:
-        t = call(aten.sum.dim_IntList, t, gone)
-        letters = "".join(c for c in letters if c in output)
-    order = [letters.index(c) for c in output]
-    return (
-        call(aten.permute.default, t, order) if order != list(range(len(order))) or any(t is x for x in operands) else t
-    )
+    if len(operands) == 1:
+        t, letters = _summed(call, t, letters, set(output), order)
+    places = [letters.index(c) for c in output]
+    if places != list(range(len(places))) or any(t is x for x in operands):
+        t = call(aten.permute.default, t, places)
+    if len(operands) > 1 and len(sizes) > len(output) and any(statically_equal(n, 1) for n in t.shape):
+        t = call(aten.view.default, t, list(t.shape))  # the strides of sizes of 1, which no number depends on
+    return t
 
 
 _ELLIPSIS = "".join(map(chr, range(0x2460, 0x2474)))  # letters that nobody writes stand for the dimensions of "..."
@@ -187,15 +189,38 @@ def _diagonals(call, t, letters):
 
 def _aligned(call, t, mine, letters):
     """``t`` with a dimension for each of ``letters``, of size 1 where it has none."""
-    t = call(aten.permute.default, t, [mine.index(c) for c in letters if c in mine])
-    for d, c in enumerate(letters):
+    for c in letters:
         if c not in mine:
-            t = call(aten.unsqueeze.default, t, d)
-    return t
+            t, mine = call(aten.unsqueeze.default, t, len(mine)), mine + c
+    return call(aten.permute.default, t, [mine.index(c) for c in letters])
+
+
+def _without_ones(call, t, letters, needed):
+    """Without letters of size 1 that nobody needs: there is nothing to sum."""
+    for c in letters:
+        if c not in needed and statically_equal(t.shape[letters.index(c)], 1):
+            t, letters = call(aten.squeeze.dim, t, letters.index(c)), letters.replace(c, "")
+    return t, letters
+
+
+def _summed(call, t, letters, kept, order):
+    """The sum over letters that aren't kept, and its letters. What was summed has its memory in ``order``."""
+    gone = [c for c in letters if c not in kept]
+    if not gone:
+        return t, letters
+    kept = sorted((c for c in letters if c in kept), key=order.index)
+    places = [letters.index(c) for c in (*kept, *gone)]
+    if places != list(range(len(places))):
+        t = call(aten.permute.default, t, places)
+    return call(aten.sum.dim_IntList, t, list(range(len(kept), len(places)))), "".join(kept)
 
 
 def _pair(call, a, la, b, lb, needed, order):
-    """Contract two operands: letters in both and not needed later are summed by the matrix product. ``order``: all letters, the output's first."""
+    """Contract two operands: letters in both and not needed later are summed by the matrix product. ``order``: all letters, the output's first.
+
+    It decides the strides of the product: what both have, what the left one has, what the right one has and sizes of 1, each in this order;
+    the right one first where all that it has is in front.
+    """
     for c in dict.fromkeys(la + lb):  # a size 1 that broadcasts is summed out or left to expand
         both = c in la and c in lb
         if both and a.shape[la.index(c)] != b.shape[lb.index(c)]:
@@ -203,26 +228,33 @@ def _pair(call, a, la, b, lb, needed, order):
                 a, la = call(aten.squeeze.dim, a, la.index(c)), la.replace(c, "")
             else:
                 b, lb = call(aten.squeeze.dim, b, lb.index(c)), lb.replace(c, "")
-    for which in (0, 1):  # what only one side has and nobody needs
-        t, mine, others = (a, la, lb) if which == 0 else (b, lb, la)
-        gone = [d for d, c in enumerate(mine) if c not in others and c not in needed]
-        if gone:
-            t, mine = call(aten.sum.dim_IntList, t, gone), "".join(c for c in mine if c in others or c in needed)
-        a, la, b, lb = (t, mine, b, lb) if which == 0 else (a, la, t, mine)
-    batch = [c for c in la if c in lb and c in needed]
-    inner = [c for c in la if c in lb and c not in needed]
-    left, right = [c for c in la if c not in lb], [c for c in lb if c not in la]
-    letters = "".join(batch + left + right)
-    if not inner:  # nothing is summed: an elementwise product in the order of the output
-        letters = "".join(sorted(letters, key=order.index))
-        return call(aten.mul.Tensor, *(_aligned(call, t, mine, letters) for t, mine in ((a, la), (b, lb)))), letters
+    a, la = _without_ones(call, a, la, needed)
+    b, lb = _without_ones(call, b, lb, needed)
+    shared = needed.union(c for c in la if c in lb)
+    a, la = _summed(call, a, la, shared, order)
+    b, lb = _summed(call, b, lb, shared, order)
     dims = {c: t.shape[ls.index(c)] for t, ls in ((a, la), (b, lb)) for c in ls}
+    long = {c for c, n in dims.items() if not statically_equal(n, 1)}
+    letters = sorted(dims, key=order.index)
+    batch = [c for c in letters if c in long and c in la and c in lb and c in needed]
+    inner = [c for c in letters if c in la and c in lb and c not in needed]
+    left = [c for c in letters if c in long and c not in lb]
+    right = [c for c in letters if c not in (*batch, *inner, *left)]
+    if not inner:  # nothing is summed: an elementwise product in the order of the output
+        letters = "".join(letters)
+        return call(aten.mul.Tensor, *(_aligned(call, t, mine, letters) for t, mine in ((a, la), (b, lb)))), letters
     size = lambda group: math.prod(dims[c] for c in group)  # noqa: E731
-    x = call(aten.permute.default, a, [la.index(c) for c in batch + left + inner])
-    y = call(aten.permute.default, b, [lb.index(c) for c in batch + inner + right])
+    if left and max((order.index(c) for c in order if c not in (*batch, *inner, *left)), default=0) < order.index(
+        left[0]
+    ):
+        a, la, left, b, lb, right = b, lb, right, a, la, left
+    # A size of 1 may be one that the other operand has.
+    x = call(aten.permute.default, a, [la.index(c) for c in (*batch, *left, *inner, *right) if c in la])
+    y = call(aten.permute.default, b, [lb.index(c) for c in (*batch, *inner, *right, *left) if c in lb])
     x = call(aten.reshape.default, x, [size(batch), size(left), size(inner)])
     y = call(aten.reshape.default, y, [size(batch), size(inner), size(right)])
-    return call(aten.view.default, call(aten.bmm.default, x, y), [dims[c] for c in letters]), letters
+    letters = batch + left + right
+    return call(aten.view.default, call(aten.bmm.default, x, y), [dims[c] for c in letters]), "".join(letters)
 
 
 def _from_lists(*parts):

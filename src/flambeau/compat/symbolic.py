@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.shape_env import free_symbols, has_static_value, hint_int, statically_known_true
+from ..base.symbolic_queries import free_symbols, has_static_value, hint_int, statically_known_true
 from ..base.symint import SymBool, SymFloat, SymInt
 from ..core.tensor import Tensor
 

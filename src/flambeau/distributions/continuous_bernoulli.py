@@ -45,30 +45,30 @@ class ContinuousBernoulli(BinaryEvent):
         out._lims = self._lims
         return out
 
-    def _outside(self):
+    def _away_from_half(self):
         return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
 
     def _cut(self):
         """The probabilities, with a harmless one where the series are meant."""
-        return _where(self._outside(), self.probs, self._lims[0])
+        return _where(self._away_from_half(), self.probs, self._lims[0])
 
     def _log_norm(self):
         p = self._cut()
         x = (self.probs - 0.5).pow(2)
         exact = (2 * (1 - 2 * p).atanh() / (1 - 2 * p)).log()
-        return _where(self._outside(), exact, math.log(2) + (4 / 3 + 104 / 45 * x) * x)
+        return _where(self._away_from_half(), exact, math.log(2) + (4 / 3 + 104 / 45 * x) * x)
 
     @property
     def mean(self) -> Tensor:
         p, x = self._cut(), self.probs - 0.5
         exact = p / (2 * p - 1) + 1 / (2 * (1 - 2 * p).atanh())
-        return _where(self._outside(), exact, 0.5 + (1 / 3 + 16 / 45 * x.pow(2)) * x)
+        return _where(self._away_from_half(), exact, 0.5 + (1 / 3 + 16 / 45 * x.pow(2)) * x)
 
     @property
     def variance(self) -> Tensor:
         p, x = self._cut(), (self.probs - 0.5).pow(2)
         exact = p * (p - 1) / (1 - 2 * p).pow(2) + 1 / (2 * (1 - 2 * p).atanh()).pow(2)
-        return _where(self._outside(), exact, 1 / 12 - (1 / 15 - 128 / 945 * x) * x)
+        return _where(self._away_from_half(), exact, 1 / 12 - (1 / 15 - 128 / 945 * x) * x)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
@@ -89,13 +89,13 @@ class ContinuousBernoulli(BinaryEvent):
             self._validate_sample(value)
         p = self._cut()
         exact = (p.pow(value) * (1 - p).pow(1 - value) + p - 1) / (2 * p - 1)
-        inside = _where(self._outside(), exact, value)
+        inside = _where(self._away_from_half(), exact, value)
         return _where(value <= 0, 0.0, _where(value >= 1, 1.0, inside))
 
     def icdf(self, value: Tensor) -> Tensor:
         p = self._cut()
         exact = ((-p + value * (2 * p - 1)).log1p() - (-p).log1p()) / (p.log() - (-p).log1p())
-        return _where(self._outside(), exact, value)
+        return _where(self._away_from_half(), exact, value)
 
     def entropy(self) -> Tensor:
         low, high = (-self.probs).log1p(), self.probs.log()

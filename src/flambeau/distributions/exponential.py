@@ -40,7 +40,7 @@ class Exponential(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        return self.rate * 0
+        return self.rate.new_zeros(self.rate.shape)
 
     @property
     def stddev(self) -> Tensor:

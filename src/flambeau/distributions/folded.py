@@ -30,7 +30,7 @@ class Folded(TransformedDistribution):
         return super().expand(batch_shape, _instance=self._get_checked_instance(type(self), _instance))
 
     scale = property(lambda self: self.base_dist.scale)
-    mode = property(lambda self: self.scale * 0)
+    mode = property(lambda self: self.scale.new_zeros(self.scale.shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

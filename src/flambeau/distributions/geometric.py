@@ -39,7 +39,7 @@ class Geometric(BinaryEvent):
 
     @property
     def mode(self) -> Tensor:
-        return self.probs * 0
+        return self.probs.new_zeros(self.probs.shape)
 
     @property
     def variance(self) -> Tensor:

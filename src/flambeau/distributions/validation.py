@@ -1,4 +1,4 @@
-"""Checks of values. Captured code makes them in its graph (dynamo/variables/tensors/torch_functions.py), so they don't break it."""
+"""Checks of values. Captured code makes them in its graph (dynamo/variables/tensors/checks.py), so they don't break it."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import contextlib
 import contextvars
 import warnings
 
-from ..base.shape_env import check, data_dependent_size
+from ..base.shape_checks import check, data_dependent_size
 from ..base.symint import SymInt
 from ..core.operator import OpOverload
 

@@ -10,6 +10,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 
+from flambeau import _C
 from flambeau.autograd.grad_mode import is_grad_enabled
 from flambeau.autograd.handles import RemovableHandle
 from flambeau.autograd.hook_results import check_result
@@ -142,6 +143,27 @@ def register_module_forward_hook(
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:
     """``hook(module, args)`` before the forward of every module."""
     return add(global_forward_pre, hook)
+
+
+class AroundForward:
+    """Hooks before and after the forward of every module, for the duration of a block. They come and go in native code: no interrupt leaves one
+    of them behind. Arguments are those of :func:`register_module_forward_pre_hook` and :func:`register_module_forward_hook`."""
+
+    def __init__(self, before: Callable, after: Callable, *, with_kwargs: bool = False, always_call: bool = False):
+        self._first, last = RemovableHandle(global_forward_pre).id, RemovableHandle(global_forward).id
+        flagged = [global_forward_with_kwargs] * with_kwargs + [global_forward_always_called] * always_call
+        rows = [(registry, last, True) for registry in flagged]
+        self._hooks = _C.Replaced([*rows, (global_forward_pre, self._first, before), (global_forward, last, after)])
+
+    def __enter__(self) -> None:
+        self._hooks.__enter__()
+        _refresh_global()
+
+    def __exit__(self, *exc) -> None:
+        """Does nothing where an interrupt came before they were registered."""
+        if self._first in global_forward_pre:
+            self._hooks.__exit__(*exc)
+        _refresh_global()
 
 
 def register_module_full_backward_hook(hook: Callable) -> RemovableHandle:

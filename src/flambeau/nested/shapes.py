@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from flambeau.base.compiling import is_compiling
-from flambeau.base.shape_env import check
+from flambeau.base.shape_checks import check
 from flambeau.core.operator import namespace
 
 from .around import wrapped

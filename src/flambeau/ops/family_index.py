@@ -143,7 +143,7 @@ _ctc_each _ctc_each_backward ctc_loss
 alpha_dropout dropout feature_alpha_dropout feature_dropout native_dropout
 """,
     "neural.embedding_bag": """
-_embedding_bag_forward_only embedding_bag
+_embedding_bag_forward_only _refuse_nonzero embedding_bag
 """,
     "neural.folding": """
 channel_shuffle col2im im2col pixel_unshuffle

@@ -13,17 +13,18 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from itertools import chain
-from types import MappingProxyType
+from types import MappingProxyType, MethodType
 from typing import Any
 
 from flambeau.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
 from flambeau.autograd.handles import RemovableHandle
 from flambeau.base.dtypes import float32
+from flambeau.base.weak import OwnerReference
 from flambeau.core.bindings import function
 from flambeau.core.conversion import tensor
 from flambeau.core.tensor import Tensor
 
-__all__ = ["Optimizer", "required"]
+__all__ = ["Optimizer", "required", "wrap_step"]
 
 
 class _Required:
@@ -102,6 +103,41 @@ def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
 def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
     """``hook(optimizer, args, kwargs)`` after each step of every optimizer. Returns a handle with ``remove()``."""
     return _register_global(_global_optimizer_post_hooks, hook)
+
+
+def wrap_step(optimizer: Optimizer, around: Callable) -> Callable:
+    """Let ``optimizer.step(*args, **kwargs)`` be ``around(optimizer, step, args, kwargs)``, where ``step`` is the one so far. Gives the new one.
+
+    It holds the optimizer weakly: tensors go with the last reference to it, not when the collector comes round.
+    """
+    before = optimizer.step
+    owned = getattr(before, "__self__", None) is optimizer
+    if owned:
+        before = before.__func__
+    owner = OwnerReference(optimizer)
+
+    @functools.wraps(before)
+    def step(*args: Any, **kwargs: Any) -> Any:
+        held = owner()
+        return around(held, MethodType(before, held) if owned else before, args, kwargs)
+
+    optimizer.step = step  # type: ignore[method-assign]
+    return step
+
+
+def _with_hooks(optimizer: Optimizer, step: Callable, args: tuple, kwargs: dict) -> Any:
+    # Hooks see the arguments of the method itself, as in PyTorch: the optimizer is the first.
+    args = (optimizer, *args)
+    for hook in [*_global_optimizer_pre_hooks.values(), *optimizer._step_pre_hooks.values()]:
+        result = hook(optimizer, args, kwargs)
+        if result is not None:
+            if not (isinstance(result, tuple) and len(result) == 2):
+                raise RuntimeError(f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+            args, kwargs = result
+    out = step(*args[1:], **kwargs)
+    for hook in [*optimizer._step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
+        hook(optimizer, args, kwargs)
+    return out
 
 
 class Optimizer:
@@ -271,28 +307,8 @@ class Optimizer:
     # Hooks around step. They wrap ``step`` on this instance when the first one is registered, so that a plain step pays nothing.
 
     def _wrap_step(self) -> None:
-        if "step" in self.__dict__ and getattr(self.__dict__["step"], "_runs_hooks", False):
-            return
-        plain = self.step
-
-        def step(*args, **kwargs) -> Any:
-            # Hooks see the arguments of the method itself, as in PyTorch: the optimizer is the first.
-            args = (self, *args)
-            for hook in [*_global_optimizer_pre_hooks.values(), *self._step_pre_hooks.values()]:
-                result = hook(self, args, kwargs)
-                if result is not None:
-                    if not (isinstance(result, tuple) and len(result) == 2):
-                        raise RuntimeError(
-                            f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {result}."
-                        )
-                    args, kwargs = result
-            out = plain(*args[1:], **kwargs)
-            for hook in [*self._step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
-                hook(self, args, kwargs)
-            return out
-
-        step._runs_hooks = True  # type: ignore[attr-defined]
-        self.step = step
+        if not getattr(self.__dict__.get("step"), "_runs_hooks", False):
+            wrap_step(self, _with_hooks)._runs_hooks = True  # type: ignore[attr-defined]
 
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """``hook(optimizer, args, kwargs)`` before each step; may return new ``(args, kwargs)``, in which the optimizer is the first."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from flambeau.base.public import public_in
 from flambeau.core.tensor import Tensor
-from flambeau.optim.optimizer import Optimizer
+from flambeau.optim.optimizer import Optimizer, wrap_step
 
 _EPOCH_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use `scheduler.step()` "
@@ -133,17 +133,14 @@ def rates_of(optimizer: Optimizer) -> list:
 
 def _note_steps(optimizer: Optimizer) -> None:
     """Let the optimizer remember that it has stepped: for the warning about the order of the two steps."""
-    if getattr(optimizer.step, "_notes_steps", False):
-        return
-    plain = optimizer.step
+    if not hasattr(optimizer.step, "_wrapped_by_lr_sched"):
+        # The attribute is PyTorch's: trainers look for it.
+        wrap_step(optimizer, _noting)._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
 
-    def step(*args: Any, **kwargs: Any) -> Any:
-        optimizer._opt_called = True
-        return plain(*args, **kwargs)
 
-    step._notes_steps = True  # type: ignore[attr-defined]
-    step._runs_hooks = getattr(plain, "_runs_hooks", False)  # type: ignore[attr-defined]
-    optimizer.step = step
+def _noting(optimizer: Optimizer, step: Callable, args: tuple, kwargs: dict) -> Any:
+    optimizer._opt_called = True
+    return step(*args, **kwargs)
 
 
 _OTHER_LENGTH = (

@@ -9,8 +9,9 @@ import os
 import socket
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import _C
 from ..base.public import public_in
@@ -107,17 +108,26 @@ def schedule(
 
 
 class _Recording:
-    """The native recorder, for one user at a time."""
+    """The native recorder, for one user at a time. What an interrupt left running, with nobody who could stop it, ends when the next begins."""
+
+    _running: ClassVar[weakref.ref[_Recording] | None] = None
 
     def __init__(self, flags: Flags, flops: bool):
         self.flags, self.flops = flags, flops
+        if _Recording._running is not None:
+            if _Recording._running() is not None:
+                raise RuntimeError("Profiler is already enabled in this process")
+            _C.events_stop()
+        _Recording._running = weakref.ref(self)
         try:
             _C.events_start(int(flags))
         except RuntimeError:
+            _Recording._running = None
             raise RuntimeError("Profiler is already enabled in this process") from None
 
     def stop(self) -> EventList:
         rows, lost = _C.events_stop()
+        _Recording._running = None
         return EventList(events_of(rows, self.flags, self.flops), lost, int(self.flags), self.flops)
 
 
@@ -217,9 +227,12 @@ class profile:  # noqa: N801
 
     def stop(self) -> None:
         """End, as leaving the ``with`` block does."""
-        self._close_step()
+        try:
+            self._close_step()
+        finally:
+            if self.current_action in RECORDING:
+                self._end()
         if self.current_action in RECORDING:
-            self._end()
             self._ready()
         self.current_action = ProfilerAction.NONE
 

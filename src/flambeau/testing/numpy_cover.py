@@ -16,9 +16,9 @@ import flambeau.numpy  # noqa: F401  # fills the tables in
 from ..dynamo.numpy import numpy_bridge
 from ..dynamo.variables.numpy import methods as _methods  # noqa: F401  # they fill ATTRIBUTES in
 from ..dynamo.variables.numpy import places as _places  # noqa: F401
+from ..dynamo.variables.numpy.ndarray import ATTRIBUTES, METHODS_IN_PYTHON
 from ..dynamo.variables.numpy.traced import TRACED
-from ..dynamo.variables.tensors.tensor import ATTRIBUTES, METHODS_IN_PYTHON
-from ..loops.streams import CLASSES
+from ..loops.random_numbers.streams import classes
 from ..numpy import byte_arrays, of_data
 from ..numpy.graph_calls import FUNCTIONS_BY_MODULE
 from ..numpy.opaque import DIFFERENTIABLE, differentiable
@@ -126,7 +126,7 @@ def table() -> str:
         "Each is a node that calls NumPy's generator: the numbers are NumPy's, draws stay in their order, and run once. The same for",
         "generators that are arguments, globals or made inside (`default_rng`, `RandomState`, `Generator` around a new bit generator):",
         "",
-        *(f"- {cls.__name__}: {' '.join(sorted(n for c, n in numpy_bridge.draws if c is cls))}" for cls in CLASSES),
+        *(f"- {cls.__name__}: {' '.join(sorted(n for c, n in numpy_bridge.draws if c is cls))}" for cls in classes()),
         "",
         "## Polynomials",
         "",

@@ -13,7 +13,7 @@ from ..base import pytree
 from ..core.modes import TorchDispatchMode, TorchFunctionMode
 from ..core.operator import OpOverload
 from ..core.tensor import Tensor
-from ..modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from ..modules.hooks import AroundForward
 
 __all__ = ["Call", "DebugMode"]
 
@@ -101,11 +101,7 @@ class DebugMode(TorchDispatchMode):
         if self.functions:
             stack.enter_context(_Functions(self))
         if self.modules:
-            for handle in (
-                register_module_forward_pre_hook(self._module_begins),
-                register_module_forward_hook(self._module_ends),
-            ):
-                stack.callback(handle.remove)
+            stack.enter_context(AroundForward(self._module_begins, self._module_ends))
         self.entered.append(stack)
         return super().__enter__()
 

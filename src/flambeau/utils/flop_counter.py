@@ -148,12 +148,22 @@ class FlopCounterMode(TorchDispatchMode):
 
     def __enter__(self):
         self.flop_counts.clear()
-        self._tracker.__enter__()
-        return super().__enter__()
+        modes = _C.tls("dispatch_modes")
+        try:
+            self._tracker.__enter__()
+            return super().__enter__()
+        except BaseException:
+            # An interrupt: nothing would leave the block.
+            if _C.tls("dispatch_modes") > modes:
+                super().__exit__(None, None, None)
+            self._tracker.__exit__(None, None, None)
+            raise
 
     def __exit__(self, *exc):
-        super().__exit__(*exc)
-        self._tracker.__exit__(*exc)
+        try:
+            super().__exit__(*exc)
+        finally:
+            self._tracker.__exit__(*exc)
         if self.display:
             print(self.get_table())
 

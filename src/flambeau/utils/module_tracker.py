@@ -6,7 +6,7 @@ import weakref
 
 from .. import _C
 from ..base.pytree import tree_flatten
-from ..modules.module import register_module_forward_hook, register_module_forward_pre_hook
+from ..modules.hooks import AroundForward
 
 __all__ = ["ModuleTracker"]
 
@@ -22,7 +22,7 @@ class ModuleTracker:
         self.parents = {"Global"}
         self._names: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
         self._open: list[str] = []
-        self._handles: list = []
+        self._hooks = AroundForward(self._enter, self._leave)
 
     @property
     def is_bw(self) -> bool:
@@ -55,11 +55,10 @@ class ModuleTracker:
         self._hook_gradients(output, lambda: self.parents.add(name))
 
     def __enter__(self):
-        self._handles = [register_module_forward_pre_hook(self._enter), register_module_forward_hook(self._leave)]
+        self._hooks.__enter__()
         return self
 
     def __exit__(self, *exc):
-        for handle in self._handles:
-            handle.remove()
+        self._hooks.__exit__(*exc)
         self.parents = {"Global"}
         self._open = []

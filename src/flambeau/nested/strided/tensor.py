@@ -150,7 +150,11 @@ class StridedNestedTensor(AroundOne):
         parts = [x.detach().requires_grad_(asks) for x in functions.components(self)]
         lines = ",\n".join("\n".join(f"  {line}" for line in repr(x).split("\n")) for x in parts)
         end = (
-            f", grad_fn=<{self.grad_fn.name()}>" if self.grad_fn is not None else ", requires_grad=True" if asks else ""
+            f", grad_fn=<{self.grad_fn.name().rpartition('::')[2]}>"
+            if self.grad_fn is not None
+            else ", requires_grad=True"
+            if asks
+            else ""
         )
         return f"nested_tensor([\n{lines}\n]{end})"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -120,14 +121,19 @@ def _lp_pool(n, average):
         stride: int | Sequence[int] | None = None,
         ceil_mode: bool = False,
     ) -> Tensor:
-        """(sum of x^p over each window)^(1/p)."""
+        """(sum of x^p over each window)^(1/p); the largest, or smallest, size of an element for infinite p."""
+        windows = kernel_size, [] if stride is None else stride, 0
+        if norm_type == math.inf:
+            return _maxima[n](input.abs(), *windows, 1, ceil_mode)
+        if norm_type == -math.inf:
+            return -_maxima[n](-input.abs(), *windows, 1, ceil_mode)
         count = kernel_size if isinstance(kernel_size, int) else 1
         if not isinstance(kernel_size, int):
             for k in kernel_size:
                 count *= k
         else:
             count = kernel_size**n
-        out = average(input.pow(norm_type), kernel_size, [] if stride is None else stride, 0, ceil_mode)
+        out = average(input.pow(norm_type), *windows, ceil_mode)
         return (out.sign() * out.abs().relu()).mul(count).pow(1.0 / norm_type)
 
     return lp_pool

@@ -8,7 +8,7 @@ from typing import Any
 from ... import _C
 from ...base.compiling import is_exporting
 from ...base.errors import Uncaptured
-from ...base.shape_env import check
+from ...base.shape_checks import check
 from ...core.quantized import Affine, make
 
 __all__ = ["check_codes", "code_parameters", "operator_rule", "quantised_of", "rebuilt", "stand_in", "uncaptured_codes"]

@@ -8,7 +8,7 @@ import numpy as np
 
 from ... import _C
 from ...base import dtypes
-from ...base.shape_env import check
+from ...base.shape_checks import check
 from ...base.symint import SymFloat, check_fits, is_int, is_symbolic, sym_max
 from ...core.declare import composite, explicit, factory
 from ...core.operator import namespace

@@ -12,7 +12,7 @@ from ...base import dtypes, order, select
 from ...base.dtypes import sortable
 from ...base.kernels import Order
 from ...base.records import replace
-from ...base.shape_env import current_env, data_dependent_size
+from ...base.shape_checks import current_env, data_dependent_size
 from ...base.shapes import broadcast_shapes, contiguous_strides, normalize_dim
 from ...core.declare import composite, explicit, extern
 from ...core.definition import TensorMeta
@@ -114,20 +114,23 @@ masked_select.override(
 masked_select.override("lower", lambda lowering, val, self, mask: lowering.selected(val, self, mask))
 
 
+def _masked_scatter_meta(self, mask, source):
+    if mask.dtype.name != "bool":
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype.scalar_type}"
+        )
+    shape = broadcast_shapes(tuple(self.shape), tuple(mask.shape))
+    return replace(aten.where.self.meta(mask, self, self), strides=contiguous_strides(shape))
+
+
 @extern(
     "masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor",
     inplace=True,
     places=("mask",),
     same_dtype=(0, 2, "masked_scatter: expected self and source to have same dtypes but got {} and {}"),
-    meta=lambda self, mask, source: replace(
-        aten.where.self.meta(mask, self, self),
-        strides=contiguous_strides(broadcast_shapes(tuple(self.shape), tuple(mask.shape))),
-    ),
+    meta=_masked_scatter_meta,
 )
 def masked_scatter(self, mask, source):
-    if mask.dtype != np.bool_:
-        found = dtypes.from_numpy(mask.dtype).scalar_type
-        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {found}")
     shape = broadcast_shapes(self.shape, mask.shape)
     out, where = np.array(np.broadcast_to(self, shape), order="C"), np.broadcast_to(mask, shape)
     n = int(where.sum())
@@ -363,6 +366,9 @@ def bincount(self, weights, minlength):
         refused("bincount", dtypes.from_numpy(self.dtype))
     if self.ndim != 1 or (self.size and self.min() < 0):
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if self.size and self.max() == np.iinfo(np.int64).max:
+        # One more is a negative number: NumPy makes no counts and writes beside them.
+        raise RuntimeError("bincount: Storage size calculation overflowed: counts of numbers up to 2**63 - 1")
     out = np.bincount(self, weights, minlength)
     return out.astype(weights.dtype) if weights is not None and weights.dtype == np.float32 else out
 

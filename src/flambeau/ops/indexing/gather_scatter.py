@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...base import dtypes
 from ...base.errors import Uncaptured
-from ...base.shapes import broadcast_shapes, normalize_dim
+from ...base.shape_env import GuardOnDataDependentSymNode
+from ...base.shapes import broadcast_shapes, normalize_dim, same_shape
 from ...core.declare import composite, explicit, index
 from ...core.operator import namespace
 from ...core.promotion import _scalar_name
@@ -15,9 +16,14 @@ aten = namespace("aten")
 
 
 def _loaded(dim, shape):
-    """Coordinates of gather and scatter: the index tensor along ``dim``, the loop's own elsewhere; a scalar has none."""
+    """Coordinates of gather and scatter: the index tensor along ``dim``, the loop's own elsewhere. A scalar has one, which is looked at only."""
     d = normalize_dim(dim, len(shape))
-    return lambda i, load, h: tuple(load("index", *i) if e == d else i[e] for e in range(len(shape)))
+    return lambda i, load, h: tuple(load("index", *i) if e == d else i[e] for e in range(max(len(shape), 1)))
+
+
+def _only_place(index):
+    """The coordinate of a scalar's element, which ``index`` has to name: its only number."""
+    return lambda i, load, h: (load("index", *(0,) * len(index.shape)),)
 
 
 def _need_index(name, t, *, dtypes=("int64", "int32")):
@@ -69,6 +75,11 @@ def _sparse_gradient(weight, indices, padding_idx, scale_grad_by_freq, sparse):
 )
 def _embedding_scatter(ix, grad_output, indices, num_weights):
     n = len(indices.shape)
+    _need_index("embedding_dense_backward", indices)
+    if not same_shape(tuple(grad_output.shape[:-1]), tuple(indices.shape)) or len(grad_output.shape) != n + 1:
+        raise RuntimeError(
+            f"embedding_dense_backward: the gradient has the shape {list(grad_output.shape)}, the indices {list(indices.shape)}"
+        )
     return tuple(grad_output.shape), lambda i, load, h: (load("indices", *i[:n]), i[n])
 
 
@@ -138,28 +149,32 @@ gather.derivative(
 )
 
 
-def _scatter_coords(ix, self, dim, index, src):
-    if 0 not in index.shape:
-        _need_index("scatter", index)
-    shape = getattr(src, "shape", None)
-    if shape is not None and src.dtype is not self.dtype:
+def check_scatter(self, dim, index, src) -> None:
+    """RuntimeError unless ``index`` and ``src`` (a tensor or a number) fit ``self`` for a write at places along ``dim``."""
+    d, shape = normalize_dim(dim, len(self.shape)), getattr(src, "shape", None)
+    if shape is not None and src.dtype != self.dtype:
         raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    if 0 not in index.shape:
-        for name, other in (("self", self.shape), ("src", shape)):
-            if other is not None and max(len(index.shape), 1) != max(len(other), 1):
-                raise RuntimeError(f"Index tensor must have the same number of dimensions as {name} tensor")
+    if 0 in index.shape:  # what has no elements may have any dtype and rank
+        return
+    _need_index("scatter", index)
+    for name, other in (("self", self.shape), ("src", shape)):
+        if other is not None and max(len(index.shape), 1) != max(len(other), 1):
+            raise RuntimeError(f"Index tensor must have the same number of dimensions as {name} tensor")
+    large = any(e != d and n > m for e, (n, m) in enumerate(zip(index.shape, self.shape)))
+    if large or (shape is not None and any(n > m for n, m in zip(index.shape, shape))):
+        beyond = "" if shape is None else f" and to be no larger size than src {list(shape)}"
+        raise RuntimeError(
+            f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart from dimension {d}{beyond}"
+        )
+
+
+def _scatter_coords(ix, self, dim, index, src):
+    check_scatter(self, dim, index, src)
     d = normalize_dim(dim, len(self.shape))
-    if 0 not in index.shape:
-        large = any(e != d and n > m for e, (n, m) in enumerate(zip(index.shape, self.shape)))
-        if large or (shape is not None and any(n > m for n, m in zip(index.shape, shape))):
-            beyond = "" if shape is None else f" and to be no larger size than src {list(shape)}"
-            raise RuntimeError(
-                f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart from dimension {d}{beyond}"
-            )
     return tuple(index.shape), lambda i, load, h: tuple(
         # Without indices nothing is written: they may have another rank.
         load("index", *i) if e == d or 0 in index.shape else i[e]
-        for e in range(len(self.shape))
+        for e in range(max(len(self.shape), 1))
     )
 
 
@@ -213,12 +228,16 @@ def index_select(ix, self, dim, index):
     d = normalize_dim(dim, len(self.shape))
     count = index.shape[0] if len(index.shape) else 1  # one place may come without a dimension
     shape = tuple(count if e == d else n for e, n in enumerate(self.shape))
+    if not shape:
+        if count != 1:
+            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {count} value(s)")
+        return shape, _only_place(index)
 
     def place(i, load, h):
         at = load("index", i[d]) if len(index.shape) else load("index")
         return tuple(at if e == d else i[e] for e in range(len(shape)))
 
-    return shape, place if shape else lambda i, load, h: ()
+    return shape, place
 
 
 index_select.derivative(
@@ -238,6 +257,8 @@ index_select.derivative(
 )
 def _index_add(ix, self, dim, index, source):
     d = normalize_dim(dim, len(self.shape))
+    if not source.shape:
+        return (), _only_place(index)
     return tuple(source.shape), lambda i, load, h: tuple(
         load("index", i[d]) if e == d else i[e] for e in range(len(source.shape))
     )
@@ -246,13 +267,19 @@ def _index_add(ix, self, dim, index, source):
 _index_add.derivative(self=lambda ct: ct, source=lambda ct, dim, index: aten.index_select.default(ct, dim, index))
 
 
-def _count_of(index, source, dim, name):
-    """RuntimeError unless there is one index for each slice of ``source``."""
-    n = source.shape[normalize_dim(dim, source.ndim)] if source.ndim else 1
-    if index.numel() != n:
-        raise RuntimeError(
-            f"{name}_(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({n}), for dim: {dim}"
-        )
+def count_of(self, index, source, dim, name):
+    """An error unless there is one index for each slice of ``source`` along a dimension of ``self``."""
+    d = normalize_dim(dim, self.ndim)
+    if d and d >= source.ndim:
+        raise RuntimeError(f"{name}_(): Indexing dim {d} is out of bounds of the source tensor with dim {source.ndim}")
+    n = source.shape[d] if source.ndim else 1
+    if index.numel() == n:
+        return
+    if not source.ndim:
+        raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
+    raise RuntimeError(
+        f"{name}_(): Number of indices ({index.numel()}) should be equal to source.size(dim): ({n}), for dim: {d}"
+    )
 
 
 def check_slices(self, source, dim):
@@ -279,9 +306,10 @@ def index_add(self, dim, index, source, alpha):
     _need_index("index_add", index)
     if index.ndim > 1:
         raise IndexError(f"index_add_(): Index is supposed to be a vector, but got dim: {index.ndim}")
-    _count_of(index, source, dim, "index_add")
+    count_of(self, index, source, dim, "index_add")
     check_slices(self, source, dim)
-    return aten._index_add.default(self, dim, index, scaled(source, alpha))
+    places = index if index.ndim else aten.reshape.default(index, [1])
+    return aten._index_add.default(self, dim, places, scaled(source, alpha))
 
 
 def _scaled_select(ct, dim, index, alpha):
@@ -295,6 +323,26 @@ index_add.derivative(self=lambda ct: ct, source=_scaled_select)
 # Slices written into zeros: the derivatives of select and slice.
 
 
+def _slice(shape, d, start, end, step):
+    """(where a slice along the dimension ``d`` begins, its shape). RuntimeError for a step that isn't positive."""
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    n = shape[d]
+    begin, stop = (min(max(x + n if x < 0 else x, 0), n) for x in (start, end))
+    length = max(-(-(stop - begin) // step), 0)
+    return begin, tuple(length if e == d else m for e, m in enumerate(shape))
+
+
+def _check_gradient(name: str, given, what: str, shape) -> None:
+    """RuntimeError unless a gradient has the shape of what was read, as far as sizes are known."""
+    try:
+        fits = same_shape(tuple(given.shape), shape)
+    except GuardOnDataDependentSymNode:
+        fits = True
+    if not fits:
+        raise RuntimeError(f"{name}: the gradient has the shape {list(given.shape)}, the {what} {list(shape)}")
+
+
 @index(
     "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor",
     mode="write",
@@ -304,9 +352,9 @@ index_add.derivative(self=lambda ct: ct, source=_scaled_select)
     tags=("copies",),
 )
 def slice_backward(ix, grad_output, input_sizes, dim, start, end, step):
-    n = input_sizes[dim]
-    begin = min(max(start + n if start < 0 else start, 0), n)
     d = normalize_dim(dim, len(input_sizes))
+    begin, shape = _slice(input_sizes, d, start, end, step)
+    _check_gradient("slice_backward", grad_output, "slice", shape)
     return tuple(grad_output.shape), lambda i, load, h: tuple(
         h.add(h.mul(i[e], step), begin) if e == d else i[e] for e in range(len(i))
     )
@@ -323,7 +371,12 @@ slice_backward.derivative(grad_output=lambda ct, dim, start, end, step: aten.sli
     variants="",
 )
 def diagonal_backward(ix, grad_output, input_sizes, offset, dim1, dim2):
-    d1, d2 = dim1 % len(input_sizes), dim2 % len(input_sizes)
+    d1, d2 = (normalize_dim(d, len(input_sizes)) for d in (dim1, dim2))
+    if d1 == d2:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    length = max(min(input_sizes[d1] + min(offset, 0), input_sizes[d2] - max(offset, 0)), 0)
+    shape = (*(n for e, n in enumerate(input_sizes) if e not in (d1, d2)), length)
+    _check_gradient("diagonal_backward", grad_output, "diagonal", shape)
 
     def at(i, load, h):
         rest, k = iter(i[:-1]), i[-1]
@@ -354,6 +407,11 @@ def unfold_backward(ix, grad_in, input_sizes, dim, size, step):
     if not input_sizes:
         return tuple(grad_in.shape), lambda i, load, h: ()
     d = normalize_dim(dim, len(input_sizes))
+    if step <= 0 or size < 0:
+        raise RuntimeError(f"unfold_backward: the step is {step} and the size {size}, but they have to be positive")
+    windows = (input_sizes[d] - size) // step + 1
+    shape = (*(windows if e == d else n for e, n in enumerate(input_sizes)), size)
+    _check_gradient("unfold_backward", grad_in, "windows", shape)
     return tuple(grad_in.shape), lambda i, load, h: tuple(
         h.add(h.mul(i[d], step), i[-1]) if e == d else i[e] for e in range(len(input_sizes))
     )
@@ -365,7 +423,12 @@ unfold_backward.derivative(grad_in=lambda ct, dim, size, step: aten.unfold.defau
 @explicit("select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor")
 def select_backward(grad_output, input_sizes, dim, index):
     d = normalize_dim(dim, len(input_sizes))
-    index = index % input_sizes[d]
+    n = input_sizes[d]
+    if isinstance(index, int) and isinstance(n, int) and not -n <= index < n:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(input_sizes)} at dimension {d}"
+        )
+    index = index % n
     return aten.slice_backward.default(aten.unsqueeze.default(grad_output, d), input_sizes, d, index, index + 1, 1)
 
 
@@ -384,13 +447,10 @@ select_backward.derivative(grad_output=lambda ct, dim, index: aten.select.int(ct
 def slice_scatter(ix, self, src, dim, start, end, step):
     """A slice of ``self`` replaced by ``src``: the inverse of slicing, which functionalization uses for writes through views."""
     d = normalize_dim(dim, len(self.shape))
-    n = self.shape[d]
-    begin, stop = (min(max(x + n if x < 0 else x, 0), n) for x in (start or 0, n if end is None else end))
-    length = max(-(-(stop - begin) // step), 0)
-    want = [length if e == d else m for e, m in enumerate(self.shape)]
-    if list(src.shape) != want:
+    begin, want = _slice(self.shape, d, start or 0, self.shape[d] if end is None else end, step)
+    if list(src.shape) != list(want):
         raise RuntimeError(
-            f"slice_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {want}"
+            f"slice_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(want)}"
         )
     return tuple(src.shape), lambda i, load, h: tuple(
         h.add(h.mul(i[e], step), begin) if e == d else i[e] for e in range(len(i))

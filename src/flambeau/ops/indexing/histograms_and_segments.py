@@ -9,7 +9,7 @@ import numpy as np
 from ...base import kernels, select
 from ...base.dtypes import int32, int64, sortable
 from ...base.kernels import Segment
-from ...base.shape_env import data_dependent_size
+from ...base.shape_checks import data_dependent_size
 from ...base.shapes import contiguous_strides, normalize_dim
 from ...core.declare import COMPLEX, composite, extern
 from ...core.definition import TensorMeta

@@ -6,11 +6,12 @@ import numpy as np
 
 from ... import _C
 from ...base.dtypes import bool_, int32, int64
+from ...base.errors import OutOfBounds
 from ...base.shapes import contiguous_strides, normalize_dim
 from ...core.declare import composite, explicit, extern
 from ...core.definition import TensorMeta
 from ...core.operator import namespace
-from .gather_scatter import _count_of, check_slices
+from .gather_scatter import check_scatter, check_slices, count_of
 
 aten = namespace("aten")
 
@@ -87,6 +88,10 @@ def index_copy(self, dim, index, source):
         raise RuntimeError(
             f"index_copy_(): self and source expected to have the same dtype, but got (self) {self.dtype} and (source) {source.dtype}"
         )
+    if not source.ndim and lists[-1].shape[0] != 1:
+        raise IndexError(
+            f"index_copy_(): When source is scalar, index should have one element (got {lists[-1].shape[0]})"
+        )
     if self.ndim and source.ndim and self.ndim != source.ndim:
         raise IndexError(
             "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
@@ -104,6 +109,9 @@ def index_copy(self, dim, index, source):
         raise IndexError(
             f"index_copy_(): Number of indices ({lists[-1].shape[0]}) should be equal to source.size(dim) ({source.shape[d]})"
         )
+    # No place is counted from the end: one below 0 is put outside, where index_put refuses it.
+    places, n = lists[-1], whole.shape[d]
+    lists[-1] = aten.where.self(aten.lt.Scalar(places, 0), aten.sub.Scalar(places, n), places)
     out = aten.contiguous.default(aten.index_put.default(whole, lists, source))
     return out if self.ndim else aten.squeeze.default(out)
 
@@ -178,14 +186,14 @@ def _greatest(dtype):
 _IDENTITY = {"sum": lambda d: 0, "mean": lambda d: 0, "prod": lambda d: 1, "amax": _least, "amin": _greatest}
 
 
-def _reduce_meta(self, dim, index, src, reduce, include_self):
+def _check_reduce(self, dim, index, src, reduce) -> None:
     if reduce not in _COMBINE:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    if 0 not in index.shape and index.dtype.name not in ("int64", "int32"):
-        raise RuntimeError(f"scatter(): Expected dtype int32/int64 for index, but got {index.dtype}")
-    if self.dtype is not src.dtype:
-        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
-    normalize_dim(dim, len(self.shape))
+    check_scatter(self, dim, index, src)
+
+
+def _reduce_meta(self, dim, index, src, reduce, include_self):
+    _check_reduce(self, dim, index, src, reduce)
     shape = tuple(self.shape)
     return TensorMeta(shape, contiguous_strides(shape), self.dtype, self.device)
 
@@ -198,12 +206,7 @@ def _reduce_meta(self, dim, index, src, reduce, include_self):
     places=("index",),
 )
 def scatter_reduce(self, dim, index, src, reduce, include_self):
-    if reduce not in _COMBINE:
-        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
-    if index.size and index.dtype.name not in ("int64", "int32"):
-        raise RuntimeError(f"scatter(): Expected dtype int32/int64 for index, but got {index.dtype}")
-    if self.dtype != src.dtype:
-        raise RuntimeError("scatter(): Expected self.dtype to be equal to src.dtype")
+    _check_reduce(self, dim, index, src, reduce)
     d = normalize_dim(dim, self.ndim)
     dtype = self.dtype
     wide = np.float32 if dtype.kind == "V" or dtype == np.float16 else dtype
@@ -211,16 +214,9 @@ def scatter_reduce(self, dim, index, src, reduce, include_self):
     index, src = index.reshape(index.shape or (1,)), src.astype(wide).reshape(src.shape or (1,))
     if not index.size:
         return out.reshape(self.shape).astype(dtype)
-    if index.ndim != out.ndim or any(
-        i > s or (e != d and i > o) for e, (i, s, o) in enumerate(zip(index.shape, src.shape, out.shape))
-    ):
-        raise RuntimeError(
-            f"Expected index {list(index.shape)} to be no larger than self {list(out.shape)} apart from dimension {d} and to be no larger "
-            f"size than src {list(src.shape)}"
-        )
     if index.min() < 0 or index.max() >= out.shape[d]:
         bad = index.min() if index.min() < 0 else index.max()
-        raise RuntimeError(f"index {bad} is out of bounds for dimension {d} with size {out.shape[d]}")
+        raise OutOfBounds(f"index {bad} is out of bounds for dimension {d} with size {out.shape[d]}", int(bad))
     where = list(np.ogrid[tuple(slice(n) for n in index.shape)])
     where[d] = index
     where, src = tuple(where), src[tuple(slice(n) for n in index.shape)]
@@ -313,7 +309,7 @@ def index_reduce(self, dim, index, source, reduce, include_self):
         raise RuntimeError(
             f"index_reduce(): self ({self.dtype}) and source ({source.dtype}) must have the same scalar type"
         )
-    _count_of(index, source, dim, "index_reduce")
+    count_of(self, index, source, dim, "index_reduce")
     check_slices(self, source, dim)
     d = normalize_dim(dim, self.ndim)
     wide = aten.reshape.default(index, [-1 if e == d else 1 for e in range(max(source.ndim, 1))])

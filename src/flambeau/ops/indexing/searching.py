@@ -7,11 +7,13 @@ import math
 import numpy as np
 
 from ...base import select
-from ...base.dtypes import bool_, check_number, float64, int32, int64, result_type, sortable
+from ...base.device import CPU
+from ...base.dtypes import bool_, check_number, float64, from_numpy, int32, int64, result_type, sortable
 from ...base.shapes import contiguous_strides
 from ...core.declare import COMPLEX, composite, extern
 from ...core.definition import TensorMeta
 from ...core.operator import namespace
+from ...core.promotion import NARROW, rounded
 
 aten = namespace("aten")
 
@@ -59,6 +61,8 @@ def _places(sequence, values, out_int32, right, side, sorter):
     side = "right" if right or side == "right" else "left"
     kind = np.int32 if out_int32 else np.int64
     if sorter is not None:
+        if sorter.size and (sorter.min() < 0 or sorter.max() >= sequence.shape[-1]):
+            raise RuntimeError("torch.searchsorted(): sorter index out of range")
         sequence = np.take_along_axis(sequence, sorter, -1)
     common = np.result_type(sequence, values)
     sequence, values = sortable(sequence.astype(common, copy=False)), sortable(values.astype(common, copy=False))
@@ -171,6 +175,10 @@ def bucketize_number(self, boundaries, out_int32, right):
 
 
 def _membership(elements, test_elements, assume_unique, invert):
+    """Compared are elements of the dtype both promote to: beside one of 16 bits a number without dimensions is rounded."""
+    given = (elements, test_elements)
+    kind = result_type(*[TensorMeta(a.shape, a.strides, from_numpy(a.dtype), CPU) for a in given])
+    elements, test_elements = [rounded(a, kind) if kind in NARROW else a.astype(kind.np, copy=False) for a in given]
     return np.asarray(np.isin(sortable(elements), sortable(test_elements), assume_unique=False, invert=invert))
 
 

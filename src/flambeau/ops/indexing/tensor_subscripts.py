@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from ...base.errors import ShapeMismatch
-from ...base.shape_env import GuardOnDataDependentSymNode, data_dependent_size
+from ...base.shape_checks import data_dependent_size
+from ...base.shape_env import GuardOnDataDependentSymNode
 from ...base.shapes import broadcast_shapes, contiguous_strides
 from ...core.layouts import result_strides, strides_of
 from ...core.operator import namespace
@@ -35,7 +36,9 @@ def index_shape(self, indices):
         positions.append(d)
         shapes.append(tuple(t.shape))
         d += 1
-    out = broadcast_shapes(*shapes)
+    if d > len(self.shape):
+        raise _too_many(len(self.shape), d)
+    out = _together(shapes)
     rest = [n for e, n in enumerate(self.shape) if e not in positions]
     if not positions:  # masks of a number, if any
         return (*out, *self.shape)
@@ -43,6 +46,31 @@ def index_shape(self, indices):
         at = positions[0]
         return (*self.shape[:at], *out, *self.shape[positions[-1] + 1 :])
     return (*out, *rest)
+
+
+def _together(shapes) -> tuple:
+    """The shape of several index tensors together."""
+    try:
+        return broadcast_shapes(*shapes)
+    except GuardOnDataDependentSymNode:
+        raise
+    except RuntimeError:
+        raise indices_mismatch(shapes) from None
+
+
+def shape_beside_masks(self, indices) -> list:
+    """The shape of the result of advanced indexing with a mask among the indices; None for sizes that depend on how many places masks hold."""
+    positions, rank, d = [], 1, 0
+    for t in indices:
+        mask = t is not None and t.dtype.name in ("bool", "uint8")
+        if t is not None:
+            positions += range(d, d + t.ndim) if mask else [d]
+            rank = max(rank, 1 if mask else t.ndim)
+        d += t.ndim if mask else 1
+    rest = [n for e, n in enumerate(self.shape) if e not in positions]
+    adjacent = positions and positions == list(range(positions[0], positions[-1] + 1))
+    at = positions[0] if adjacent else 0
+    return [*rest[:at], *[None] * rank, *rest[at:]]
 
 
 def index_strides(self, indices, shape):
@@ -74,6 +102,10 @@ def index_key(arrays):
     if any(a is not None and a.dtype.char not in "?Bilq" for a in arrays):
         raise IndexError(NO_INDEX)
     return tuple(slice(None) if a is None else a.astype(bool if a.dtype == np.uint8 else a.dtype) for a in arrays)
+
+
+def _too_many(dimensions: int, given: int) -> IndexError:
+    return IndexError(f"too many indices for tensor of dimension {dimensions} (got {given})")
 
 
 def mask_error(shape, mask, where: int, at: int) -> IndexError:
@@ -108,6 +140,9 @@ def index_error(shape, indices) -> IndexError:
     d = 0
     if any(t is not None and t.dtype.name not in _INDEX_DTYPES for t in indices):
         return IndexError(NO_INDEX)
+    count = sum(t.ndim if t is not None and (t.dtype.kind == "b" or t.dtype == np.uint8) else 1 for t in indices)
+    if count > len(shape):
+        return _too_many(len(shape), count)
     for at, t in enumerate(indices):
         if t is not None and t.dtype.kind == "b" or t is not None and t.dtype == np.uint8:
             if shape[d : d + t.ndim] != t.shape:
@@ -122,7 +157,10 @@ def index_error(shape, indices) -> IndexError:
             if not -shape[d] <= worst < shape[d]:
                 return IndexError(f"index {worst} is out of bounds for dimension {at} with size {shape[d]}")
         d += 1
-    shapes = [t.shape for t in indices if t is not None]
+    return indices_mismatch([t.shape for t in indices if t is not None])
+
+
+def indices_mismatch(shapes) -> IndexError:
     return IndexError(
         f"shape mismatch: indexing tensors could not be broadcast together with shapes {', '.join(str(list(s)) for s in shapes)}"
     )

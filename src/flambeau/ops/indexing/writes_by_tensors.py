@@ -9,8 +9,9 @@ import numpy as np
 
 from ... import _C
 from ...base.records import replace
-from ...base.shape_env import GuardOnDataDependentSymNode, is_user_frame
+from ...base.shape_env import GuardOnDataDependentSymNode
 from ...base.shapes import broadcast_shapes, same_shape
+from ...base.user_line import is_user_frame
 from ...core.declare import extern
 from ...core.definition import TensorMeta
 from ...core.layouts import dense_like, in_order, refuse_overlap, strides_of
@@ -24,6 +25,7 @@ from .tensor_subscripts import (
     index_error,
     index_key,
     index_shape,
+    shape_beside_masks,
     values_mismatch,
 )
 
@@ -49,10 +51,25 @@ def _warn_of_bytes(indices) -> bool:
     return found
 
 
+def _check_beside_masks(self, indices, given) -> None:
+    """Raise what values of another shape than is written raise, as far as sizes are known: how many places a mask holds isn't."""
+    shape = shape_beside_masks(self, indices)
+    wide = len(given) - len(shape)
+    for n, m in zip(given, (*[1] * wide, *shape[max(-wide, 0) :])):
+        try:
+            fits = m is None or n == 1 or n == m
+        except GuardOnDataDependentSymNode:  # told by the kernel
+            continue
+        if not fits:
+            raise values_mismatch(given, ["?" if n is None else n for n in shape])
+
+
 def _index_put_meta(self, indices, values, accumulate):
     check_dtypes(indices)
     check_masks(self, indices)
-    if not any(t is not None and t.dtype.name in ("bool", "uint8") for t in indices):
+    if any(t is not None and t.dtype.name in ("bool", "uint8") for t in indices):
+        _check_beside_masks(self, indices, tuple(values.shape))
+    else:
         shape, given = index_shape(self, indices), tuple(values.shape)
         try:
             fits = same_shape(broadcast_shapes(shape, given), shape)
@@ -91,7 +108,7 @@ def index_put(self, indices, values, accumulate):
             _put(out, indices, values)
     except IndexError:
         raise index_error(self.shape, indices) from None
-    except ValueError:
+    except (TypeError, ValueError):
         raise values_mismatch(values.shape, out[index_key(indices)].shape) from None
     return out
 
@@ -113,7 +130,7 @@ def _index_put_in_place(self, indices, values, accumulate):
         arrays = [None if t is None else t._array for t in indices]
         try:
             _put(self._array, arrays, values._array)
-        except (IndexError, ValueError):
+        except (IndexError, TypeError, ValueError):
             index_put(self, indices, values)  # words the error
             raise
     self._bump_version()

@@ -28,8 +28,8 @@ _UNBUILT_FOR_INTEGERS = {"linalg.eigh", "torch.lu_factor", "cholesky_inverse"}
 
 
 def extern(schema, *, tags=(), **kw):
-    """An operator whose shape rule is asked before its kernel, also eagerly: it words the errors."""
-    return declare.extern(schema, tags=(*tags, "shapes_first"), **kw)
+    """An operator whose call plan is its kernel alone. Its shape rule words the errors."""
+    return declare.extern(schema, tags=(*tags, "kernel_alone"), **kw)
 
 
 def dense(shape, like, dtype=None) -> TensorMeta:

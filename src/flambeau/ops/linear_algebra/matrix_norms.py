@@ -43,6 +43,12 @@ def _spectral(self, dim, keepdim, reduce):
     return out
 
 
+def _largest(norms, dim, keepdim=False):
+    """The largest of numbers that aren't negative: of none 0."""
+    reduce = aten.sum.dim_IntList if norms.shape[dim[0]] == 0 else aten.amax.default
+    return reduce(norms, dim, keepdim)
+
+
 @composite(
     "linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
     variants="",
@@ -56,7 +62,7 @@ def linalg_matrix_norm(self, ord, dim, keepdim, dtype):
     size = abs(ord)
     if size not in (1, 2, math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
-    reduce = aten.amax.default if ord > 0 else aten.amin.default
+    reduce = _largest if ord > 0 else aten.amin.default
     if size == 2:
         return _spectral(self, dim, keepdim, lambda s: reduce(s, [-1]))
     first, second = (a, b) if size == 1 else (b, a)

@@ -170,7 +170,7 @@ def _hash_meta(self, dim, keepdim, mode):
     meta=_hash_meta,
     variants="function method",
     has_out=True,
-    tags=("shapes_first",),
+    tags=("kernel_alone",),
 )
 def hash_tensor(self, dim, keepdim, mode):
     """Exclusive or of the elements' 64 bits, after widening to double or int64."""

@@ -272,7 +272,7 @@ selu.derivative(self=lambda ct, self: aten.elu_backward.default(ct, SELU_ALPHA, 
     operands=("self",),
     inplace=False,
     out_rules="exact",
-    tags=("pointwise", "numbers_as_elements"),
+    tags=("pointwise", "numbers_as_elements", "rounds_operands"),
 )
 def hardshrink(s, self, lambd):
     return s.where(s.le(s.abs(self), lambd), 0.0, self)

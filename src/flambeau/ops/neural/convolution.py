@@ -12,12 +12,14 @@ import math
 import numpy as np
 
 from ...base import blas
+from ...base.dtypes import c_name
 from ...base.kernels import Conv
 from ...base.memory_format import is_last
 from ...core.declare import composite, extern
 from ...core.definition import TensorMeta
 from ...core.layouts import common_image_strides, in_order, strides_of
 from ...core.operator import namespace
+from ...core.promotion import _scalar_name
 from ...core.sharding import Letters
 from .convolution_examples import batched, batched_backward
 
@@ -193,9 +195,13 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
             f"{list(bias.shape)} instead"
         )
     if input.dtype != weight.dtype:
-        raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) should be the same")
+        raise RuntimeError(
+            f"Input type ({c_name(input.dtype)}) and weight type ({c_name(weight.dtype)}) should be the same"
+        )
     if bias is not None and bias.dtype != input.dtype:
-        raise RuntimeError(f"Input type ({input.dtype}) and bias type ({bias.dtype}) should be the same")
+        raise RuntimeError(
+            f"Input type ({c_name(input.dtype)}) and bias type ({c_name(bias.dtype)}) should be the same"
+        )
     kernel, spatial = weight.shape[2:], input.shape[2:]
     if 0 in kernel:
         raise RuntimeError(f"kernel size should be greater than zero, but got kernel: {list(kernel)}")
@@ -212,10 +218,11 @@ def _check(input, weight, bias, stride, padding, dilation, transposed, output_pa
                     f"output padding must be smaller than either stride or dilation, but got output_padding: {op} stride: {st} dilation: {d}"
                 )
         sizes = _transposed_sizes(spatial, kernel, stride, padding, dilation, output_padding)
-        if any(s <= 0 for s in sizes):
+        if any(s < 0 for s in sizes):
+            line = "1 x " if n == 1 else ""
             raise RuntimeError(
-                f"Given input size per channel: ({' x '.join(map(str, spatial))}). "
-                f"Calculated output size per channel: ({' x '.join(map(str, sizes))}). Output size is too small"
+                f"Given input size per channel: ({line}{' x '.join(map(str, spatial))}). "
+                f"Calculated output size per channel: ({line}{' x '.join(map(str, sizes))}). Output size is too small"
             )
         return (input.shape[0], out_channels, *sizes)
     padded = [s + 2 * p for s, p in zip(spatial, padding)]
@@ -253,7 +260,6 @@ def _meta(input, weight, bias, *rest):
     has_out=True,
 )
 def convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     kind, (x, w) = _wide(input, weight)
     if transposed:
         sizes = _transposed_sizes(x.shape[2:], w.shape[2:], stride, padding, dilation, output_padding)
@@ -266,8 +272,9 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     return in_order(out, _strides(out.shape, input, weight))
 
 
-def _check_backward(grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups):
-    """RuntimeError unless the gradient has the size of the result: kernels read as much as that."""
+def _check_backward(grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, mask):
+    """RuntimeError unless the gradient has the size and the dtype of the result: kernels read as much as that. The dtype of a gradient that is only
+    summed, for the bias, may be another."""
     channels = weight.shape[1] * groups if transposed else weight.shape[0]
     if len(grad_output.shape) != len(weight.shape) or grad_output.shape[1] != channels:
         raise RuntimeError(
@@ -280,12 +287,17 @@ def _check_backward(grad_output, input, weight, stride, padding, dilation, trans
             f"convolution_backward: input of size {list(input.shape)} and weight of size {list(weight.shape)} give a result of size "
             f"{list(size)}, but the gradient has size {list(grad_output.shape)}"
         )
+    if (mask[0] or mask[1]) and grad_output.dtype != input.dtype:
+        expected, found = (_scalar_name(t.dtype) for t in (input, grad_output))
+        raise RuntimeError(f"expected scalar type {expected} but found {found}")
 
 
 def _backward_meta(
     grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
 ):
-    _check_backward(grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups)
+    _check_backward(
+        grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, output_mask
+    )
 
     def like(t):
         return TensorMeta(tuple(t.shape), _strides(tuple(t.shape), input, weight), t.dtype, t.device)
@@ -303,7 +315,6 @@ def _backward_meta(
 def convolution_backward(
     grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask
 ):
-    _check_backward(grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups)
     kind, (g, x, w) = _wide(grad_output, input, weight)
     last = _is_last(input, weight)
     d_input = d_weight = d_bias = None
@@ -557,8 +568,8 @@ def _batched(call, *values):
 
 @convolution_backward.override("batch")
 def _batched_backward(call, *values):
-    grad_output, input, weight, _, *how, _ = call.logical
-    _check_backward(grad_output, input, weight, *how)
+    grad_output, input, weight, _, *how, mask = call.logical
+    _check_backward(grad_output, input, weight, *how, mask)
     if not call.size:
         shapes = (input.shape, weight.shape, grad_output.shape[1:2])
         return tuple(aten.new_empty.default(values[0], [0, *s]) if on else None for s, on in zip(shapes, values[-1]))

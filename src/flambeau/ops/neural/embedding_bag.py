@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from ...base.dtypes import float32
+from ...base.dtypes import float32, int32
 from ...base.errors import OutOfBounds
-from ...core.declare import composite, explicit
+from ...core.declare import composite, explicit, extern
 from ...core.device_memory import elements
+from ...core.messages import About
 from ...core.operator import namespace
 
 aten = namespace("aten")
@@ -67,24 +68,53 @@ def _rows(h, weight, indices, offsets, scale, mode, sparse, per_sample_weights, 
     return h.bags(weight, indices, offsets, mode, per_sample_weights, max(padding_idx, -1))
 
 
+@extern(
+    "_refuse_nonzero(Tensor value, str message) -> ()",
+    meta=lambda *a: (),
+    variants="",
+    has_out=False,
+    tags=("has_side_effects",),
+)
+def refuse_nonzero(value, message):
+    """RuntimeError with the message, ``{value}`` in it being the first of the int32 values that isn't 0, if there is one."""
+    if value.any():
+        raise RuntimeError(message.replace("{value}", str(int(value[value != 0][0]))))
+    return ()
+
+
+refuse_nonzero.override(
+    "lower", lambda lowering, val, value, message: lowering.refuse(value, message, about=About.CONDITION) or ()
+)
+refuse_nonzero.override("batch", lambda call, value, message: aten._refuse_nonzero.default(value, message))
+
+
+def _refuse(offsets, wrong, message: str) -> None:
+    """RuntimeError, when the graph runs, with the first of the ``offsets`` that is ``wrong``."""
+    near = aten.clamp.default(offsets, -(2**31) + 2, 2**31 - 1)
+    aten._refuse_nonzero.default(aten._to_copy.default(aten.where.ScalarOther(wrong, near, 0), dtype=int32), message)
+
+
+_BEGINS = "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got {value}"
+
+
 def _check_offsets(offsets, total: int) -> None:
-    """RuntimeError for offsets that aren't integers, or, where their elements are there, that don't begin at 0 or end behind the last index."""
+    """RuntimeError for offsets that aren't integers, that don't begin at 0 or end behind the last index; when the graph runs, where a trace
+    doesn't know the elements."""
     if offsets.dtype.category != 1:
         raise RuntimeError(
             "Expected tensor for argument #2 'offsets' to have one of the following scalar types: Long, Int; "
             f"but got {offsets.dtype} instead"
         )
-    known = elements(offsets)
+    known, ends = elements(offsets), "offsets[-1] can not be greater than input's length {} but got offsets[-1] of {}"
+    if known is None and offsets.shape[0]:
+        first, last = (aten.slice.Tensor(offsets, 0, at, at + 1) for at in (0, offsets.shape[0] - 1))
+        _refuse(first, aten.ne.Scalar(first, 0), _BEGINS)
+        _refuse(last, aten.gt.Scalar(last, total), ends.format(total if isinstance(total, int) else "", "{value}"))
     if known is not None and known.size:
         if known[0] != 0:
-            raise RuntimeError(
-                "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got "
-                f"{known[0]}"
-            )
+            raise RuntimeError(_BEGINS.format(value=known[0]))
         if known[-1] > total:
-            raise RuntimeError(
-                f"offsets[-1] can not be greater than input's length {total} but got offsets[-1] of {known[-1]}"
-            )
+            raise RuntimeError(ends.format(total, known[-1]))
 
 
 def _greatest(rows, bag, bags: int, kept):

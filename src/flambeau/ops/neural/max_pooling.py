@@ -10,7 +10,7 @@ import functools
 import math
 
 from ...base.memory_format import channels_last_3d, contiguous_format, has_format
-from ...base.shapes import is_contiguous, spread
+from ...base.shapes import is_contiguous, same_shape, spread
 from ...core.declare import COMPLEX, INTEGERS, composite, explicit
 from ...core.images import as_image, as_images
 from ...core.layouts import strides_of
@@ -106,6 +106,15 @@ def _max_pool_with_indices(n):
         images=1,
     )
     def backward(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
+        for what, t in (("grad_output", grad_output), ("indices", indices)):
+            if (
+                self.ndim != t.ndim
+                or not same_shape(t.shape[:-n], self.shape[:-n])
+                or not same_shape(t.shape, indices.shape)
+            ):
+                raise RuntimeError(
+                    f"{name}_backward: {what} has the shape {list(t.shape)}, the input {list(self.shape)} and indices {list(indices.shape)}"
+                )
         lead = list(self.shape[: self.ndim - n])
         flat = aten.new_zeros.default(grad_output, [*lead, math.prod(self.shape[self.ndim - n :])])
         at, values = (flat_of(t, n) for t in (indices, grad_output))
@@ -196,6 +205,19 @@ def _max_unpool(n, opname):
             raise RuntimeError(
                 f"Expected shape of indices to be same as that of the input tensor ({list(self.shape)}) but got indices tensor with shape: "
                 f"{list(indices.shape)}"
+            )
+        if len(output_size) != n:
+            sizes, words = ("(height, width)", "two") if n == 2 else ("(depth, height, width)", "three")
+            raise RuntimeError(
+                f"There should be exactly {words} elements {sizes} in output_size, but got {len(output_size)} elements."
+            )
+        if self.ndim not in (n + 1, n + 2):
+            raise RuntimeError(
+                f"Input to max_unpooling{n}d should be a {n + 1}d or {n + 2}d Tensor, but got a tensor with {self.ndim} dimensions."
+            )
+        if any(size < 0 for size in output_size):
+            raise RuntimeError(
+                f"max_unpooling{n}d(): output_size must contain non-negative spatial dimensions, but got output_size={tuple(output_size)}"
             )
         lead = list(self.shape[: self.ndim - n])
         flat = aten.new_zeros.default(self, [*lead, math.prod(output_size)])

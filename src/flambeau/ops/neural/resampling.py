@@ -134,8 +134,11 @@ def _filtered(self, dim, out, align_corners, scale, cubic):
     inside = aten.logical_and.default(aten.ge.Tensor(j, low), aten.lt.Tensor(j, high))
     weight = aten.where.ScalarOther(inside, weight, 0.0)
     weight = aten.div.Tensor(weight, aten.sum.dim_IntList(weight, [1], True))
-    weight = aten._to_copy.default(aten.transpose.int(weight, 0, 1), dtype=self.dtype)
-    return aten.transpose.int(aten.matmul.default(aten.transpose.int(self, dim, -1), weight), dim, -1)
+    weight = aten._to_copy.default(weight, dtype=self.dtype)
+    # The matrix on the side of the dimension: neither the result nor the gradient is transposed.
+    if dim == self.ndim - 2:
+        return aten.matmul.default(weight, self)
+    return aten.matmul.default(self, aten.transpose.int(weight, 0, 1))
 
 
 def _check(self, n, output_size, name):
@@ -251,7 +254,15 @@ def _reflect(x, low2, high2):
 def _settle(x, size, padding_mode, align_corners):
     if padding_mode == 2:
         x = _reflect(x, 0, 2 * (size - 1)) if align_corners else _reflect(x, -1, 2 * size - 1)
-    return aten.clamp.default(x, 0, size - 1) if padding_mode != 0 else x
+    return x if padding_mode == 0 else _clipped(x, size - 1)
+
+
+def _clipped(x, last):
+    """Cut at 0 and at ``last``, where the gradient ends; nan is 0."""
+    inside = aten.logical_and.default(aten.gt.Scalar(x, 0), aten.lt.Scalar(x, last))
+    return aten.where.self(
+        inside, x, aten.mul.Tensor(aten._to_copy.default(aten.ge.Scalar(x, last), dtype=x.dtype), last)
+    )
 
 
 def _pick(input, at, n):

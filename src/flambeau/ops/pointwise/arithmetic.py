@@ -8,7 +8,7 @@ from ...base import dtypes
 from ...base.symint import SymBool, SymFloat, SymInt, check_fits, is_int
 from ...core.declare import INTEGERS, composite, pointwise
 from ...core.operator import namespace
-from ...core.promotion import REFUSALS, one_dtype
+from ...core.promotion import REFUSALS, one_dtype, refused
 
 aten = namespace("aten")
 
@@ -118,9 +118,18 @@ def div(s, self, other):
     return s.div(self, other)
 
 
+def _quotient_dtype(args):
+    self, other, rounding_mode = args
+    if rounding_mode is None:
+        return "float"
+    if rounding_mode in ("floor", "trunc") and dtypes.result_type(self, other) is dtypes.bool_:
+        refused(f"div_{rounding_mode}", dtypes.bool_)
+    return "default"
+
+
 @pointwise(
     "div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
-    promote=lambda args: "float" if args[2] is None else "default",
+    promote=_quotient_dtype,
 )
 def div_mode(s, self, other, rounding_mode):
     if rounding_mode is None:
@@ -284,10 +293,23 @@ def addcmul(s, self, tensor1, tensor2, value):
     return s.add(self, s.mul(tensor1 if value == 1 else s.mul(tensor1, value), tensor2))
 
 
+REFUSALS["addcdiv"] = (
+    "Integer division with addcdiv is no longer supported: convert the tensors to a floating type, or use "
+    "self + value * torch.trunc(tensor1 / tensor2) for what it did before."
+)
+
+
+def _of_fractions(args):
+    """RuntimeError where integers are divided, whatever the quotient is added to."""
+    if args[1].dtype.category < 2 and args[2].dtype.category < 2:
+        raise RuntimeError(REFUSALS["addcdiv"])
+    return "float"
+
+
 @pointwise(
     "addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
     numbers=False,
-    promote="float",
+    promote=_of_fractions,
     factor="value",
     refuse=INTEGERS,
 )
@@ -295,10 +317,6 @@ def addcdiv(s, self, tensor1, tensor2, value):
     return s.add(self, s.div(tensor1 if value == 1 else s.mul(tensor1, value), tensor2))
 
 
-REFUSALS["addcdiv"] = (
-    "Integer division with addcdiv is no longer supported: convert the tensors to a floating type, or use "
-    "self + value * torch.trunc(tensor1 / tensor2) for what it did before."
-)
 _LERP = one_dtype("expected dtype {} for `end` but got dtype {}")
 
 

@@ -25,8 +25,14 @@ def _comparison(name):
         wraps=("other",),
         out=dtypes.bool_,
         layout=("self", None),
+        tags=("pointwise", "rounds_operands"),
     )(body)
-    tensor = pointwise(f"{name}.Tensor(Tensor self, Tensor other) -> Tensor", out=dtypes.bool_, numbers=False)(body)
+    tensor = pointwise(
+        f"{name}.Tensor(Tensor self, Tensor other) -> Tensor",
+        out=dtypes.bool_,
+        numbers=False,
+        tags=("pointwise", "rounds_operands"),
+    )(body)
     return scalar, tensor
 
 

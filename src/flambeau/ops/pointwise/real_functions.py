@@ -132,7 +132,7 @@ def logit(s, self, eps):
     inplace=False,
 )
 def logit_backward(s, grad_output, self, eps):
-    low, high, beyond = (0.0, 1.0, math.nan) if eps is None else (eps, 1 - eps, 0.0)
+    low, high, beyond = (0.0, 1.0, math.nan) if eps is None or eps < 0 else (eps, 1 - eps, 0.0)
     outside = s.logical_or(s.lt(self, low), s.gt(self, high))
     return s.where(outside, beyond, s.div(grad_output, s.mul(self, s.sub(1.0, self))))
 

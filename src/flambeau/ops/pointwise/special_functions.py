@@ -8,6 +8,7 @@ import numpy as np
 
 from ...base import dtypes
 from ...base.elements import pair_function
+from ...base.quiet import errstate
 from ...core.body import scalar
 from ...core.declare import composite, pointwise
 from ...core.operator import namespace
@@ -138,7 +139,7 @@ def _pair(name):
     """The ufunc of base/elements.py, made at its first call."""
 
     def call(x, y):
-        with np.errstate(all="ignore"):
+        with errstate(all="ignore"):
             return pair_function(name)(x, y)
 
     call.ufunc = lambda: pair_function(name)

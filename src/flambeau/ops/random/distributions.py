@@ -84,7 +84,7 @@ def _binomial_dtype(count, prob, *_):
 
 
 @random("binomial(Tensor count, Tensor prob, Generator? generator=None) -> Tensor", variants="function",
-        shape=lambda count, *o: tuple(count.shape), dtype=_binomial_dtype)  # fmt: skip
+        shape=lambda count, prob, *o: broadcast_shapes(tuple(count.shape), tuple(prob.shape)), dtype=_binomial_dtype)  # fmt: skip
 def binomial(gen, shape, dtype, count, prob, *_):
     n, p = np.broadcast_arrays(count.detach().numpy(), prob.detach().numpy())
     return _drawn(gen, Distribution.BINOMIAL, dtype, n, p)
@@ -134,7 +134,8 @@ def _slope(fn, a):
 
 
 def _dense(a, *others):
-    return TensorMeta(tuple(a.shape), contiguous_strides(a.shape), a.dtype, a.device)
+    shape = broadcast_shapes(*(tuple(t.shape) for t in (a, *others)))
+    return TensorMeta(shape, contiguous_strides(shape), a.dtype, a.device)
 
 
 @extern("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor", refuse=COMPLEX, meta=_dense, variants="function")

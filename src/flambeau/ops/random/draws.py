@@ -8,6 +8,7 @@ import numpy as np
 
 from ...base import dtypes, select
 from ...base.kernels import Draw, Order
+from ...base.quiet import errstate
 from ...base.shapes import broadcast_shapes, contiguous_strides, is_contiguous
 from ...core.body import TABLE
 from ...core.declare import composite, random, written
@@ -208,13 +209,14 @@ for _op in (randperm, randperm_from):
     _op.override("drawn", _permutation_drawn)
 
 
-def _filled(functional, inplace, draw, drawn, *, known, variants="method"):
+def _filled(functional, inplace, draw, drawn, *, known, variants="method", shape=lambda self, *o: self.shape):
     """A draw of the shape of ``self``, and the operator that writes it into ``self`` (``normal_functional``, ``normal_``). The values come in the
     order of memory. ``drawn(lowering, val, strides, *arguments)``: the same in a compiled graph, for parameters
-    that ``draw`` doesn't refuse. ``known(dtype)``: the dtype; it raises for one that the draw isn't defined for."""
+    that ``draw`` doesn't refuse. ``known(dtype)``: the dtype; it raises for one that the draw isn't defined for. ``shape(*arguments)``: the shape of
+    ``self``; it raises for parameters of another."""
     op = random(
         functional,
-        shape=lambda self, *o: self.shape,
+        shape=shape,
         dtype=lambda self, *o: known(self.dtype),
         variants="",
         tags=("memory_order",),
@@ -303,6 +305,11 @@ def _bernoulli_in_order(gen, shape, dtype, self, p, generator):
     return _bernoulli_of(gen, tuple(p.shape), dtype, p).reshape(shape)
 
 
+def _expanded(self, p, *_):
+    aten.expand.default.meta(p, list(self.shape))
+    return self.shape
+
+
 def _bernoulli_of_drawn(lowering, val, strides, self, p):
     if not p.dtype.is_floating_point:
         raise NotImplementedError("probabilities that are integers")
@@ -369,6 +376,7 @@ _filled(
     _bernoulli_in_order,
     lambda lowering, val, strides, self, p, g: _bernoulli_of_drawn(lowering, val, strides, self, p),
     known=_only(rules.REAL, "bernoulli_tensor_cpu_self_"),
+    shape=_expanded,
 ).derivative(self=lambda ct: aten.zeros_like.default(ct), p=lambda ct, p_like: _nothing(p_like))
 _filled(
     f"exponential(Tensor self, float lambd=1, {_G}",
@@ -483,7 +491,7 @@ def _normal_dtype(mean, std, *_):
 
 
 def _normal_of_drawn(lowering, val, strides, mean, std, *_):
-    if not hasattr(std, "dtype") and (hasattr(std, "__sym__") or std < 0):
+    if not hasattr(std, "dtype") and (hasattr(std, "__sym__") or not std >= 0):
         raise NotImplementedError("a deviation that is refused, or known at the call only")
     if val.dtype not in (dtypes.float32, dtypes.float64):
         raise NotImplementedError(f"mean and deviation in {val.dtype}")
@@ -521,7 +529,7 @@ def _normal_of_numbers(gen, shape, dtype, mean, std, *_):
 
 
 def _normal_of_numbers_drawn(lowering, val, strides, mean, std, *_):
-    if hasattr(std, "__sym__") or std < 0:
+    if hasattr(std, "__sym__") or not std >= 0:
         raise NotImplementedError("a deviation that is refused, or known at the call only")
     return lowering.draw(val, Draw.NORMAL, mean, std)
 
@@ -569,7 +577,7 @@ def multinomial(gen, shape, dtype, self, num_samples, replacement, *_):
         draws = gen.uniform((len(rows), num_samples), _F64)
         return select.categories(rows, draws).reshape(shape)
     draws = -np.log1p(-gen.uniform((1, *p.shape), _F64))
-    with np.errstate(divide="ignore"):
+    with errstate(divide="ignore"):
         times = draws / p
     return np.ascontiguousarray(np.argsort(times[0], axis=-1, kind="stable")[..., :num_samples])
 

@@ -299,7 +299,7 @@ def _deviation(self, dim):
 
 def var_vjp(ct, self, dim, correction, keepdim):
     n = _count(self, dim) - (1 if correction is None else correction)
-    scaled = aten.mul.Tensor(_spread(ct, self, dim, keepdim), 2.0 / n if n else math.nan)
+    scaled = aten.mul.Tensor(_spread(ct, self, dim, keepdim), 2.0 / n if n else math.inf)
     return aten.mul.Tensor(scaled, _deviation(self, dim))
 
 

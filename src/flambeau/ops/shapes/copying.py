@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ... import _C
 from ...base.memory_format import contiguous_format, preserve_format
-from ...base.shape_env import (
-    data_dependent_number,
-)
+from ...base.shape_checks import data_dependent_number
 from ...core.declare import composite, explicit, pointwise
 from ...core.definition import TensorMeta
 from ...core.device_memory import in_rows

@@ -8,10 +8,8 @@ import numpy as np
 
 from ...base.dtypes import from_numpy, promote_types
 from ...base.memory_format import contiguous_format, format_strides
-from ...base.shape_env import (
-    guard_or_false,
-)
 from ...base.shapes import normalize_dim, same_shape
+from ...base.symbolic_queries import guard_or_false
 from ...base.symint import is_symbolic
 from ...core.declare import composite, extern
 from ...core.definition import TensorMeta

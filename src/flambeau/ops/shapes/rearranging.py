@@ -8,7 +8,7 @@ from ...base import dtypes
 from ...base.device import CPU
 from ...base.errors import AllocationError
 from ...base.memory_format import contiguous_format
-from ...base.shape_env import check_creatable, data_dependent_size
+from ...base.shape_checks import check_creatable, data_dependent_size
 from ...base.shapes import broadcast_shapes, infer_size, normalize_dim, same_shape
 from ...base.symint import is_int
 from ...core.declare import composite, explicit, extern
@@ -460,13 +460,25 @@ constant_pad_nd.derivative(self=lambda ct, pad: aten.constant_pad_nd.default(ct,
 def _edge_pad(name, n, index_of):
     """Padding that repeats elements: the index each output position reads, a dimension at a time."""
 
-    @explicit(f"{name}{n}d(Tensor self, SymInt[{2 * n}] padding) -> Tensor", images=0)
-    def pad(self, padding):
-        if 0 in self.shape[max(self.ndim - n - 1, 0) :]:
+    def check(self, padding):
+        if len(padding) != 2 * n:
+            raise RuntimeError(f"padding size is expected to be {2 * n}")
+        if self.ndim not in (n + 1, n + 2) or 0 in self.shape[self.ndim - n - 1 :]:
             raise RuntimeError(
                 f"Expected {n + 1}D or {n + 2}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but "
                 f"got: {list(self.shape)}"
             )
+        given = self.shape[self.ndim - n :]
+        made = [size + padding[-2 - 2 * d] + padding[-1 - 2 * d] for d, size in enumerate(given)]
+        if all(size < 1 for size in made):
+            before, after = (
+                " ".join(f"{axis}: {size}" for axis, size in zip("DHW"[3 - n :], sizes)) for sizes in (given, made)
+            )
+            raise RuntimeError(f"input ({before}) is too small. Calculated output {after}")
+
+    @explicit(f"{name}{n}d(Tensor self, SymInt[{2 * n}] padding) -> Tensor", images=0)
+    def pad(self, padding):
+        check(self, padding)
         out = self
         for k in range(n):
             d, (before, after) = self.ndim - 1 - k, padding[2 * k : 2 * k + 2]
@@ -480,7 +492,10 @@ def _edge_pad(name, n, index_of):
             out = aten.index_select.default(out, d, index_of(positions, size))
         return out
 
-    pad.override("rows", lambda h, self, padding: h.pad_edges(self, padding, name == "reflection_pad"))
+    @pad.override("rows")
+    def _(h, self, padding):
+        check(self, padding)
+        return h.pad_edges(self, padding, name == "reflection_pad")
 
 
 def _reflected(i, n):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ...base.memory_format import contiguous_format, has_format
-from ...base.shape_env import check
+from ...base.shape_checks import check
 from ...base.shapes import is_contiguous
 from ...core.declare import explicit
 from ...core.definition import TensorMeta

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from ...base.memory_format import contiguous_format
-from ...base.shape_env import about_layout, check, check_is_size, is_one, sizes_of
+from ...base.shape_checks import about_layout, check, check_is_size
 from ...base.shapes import infer_size, normalize_dim, normalize_dims, view_strides
+from ...base.symbolic_queries import is_one, sizes_of
 from ...core.declare import composite, view
 from ...core.operator import namespace
 

@@ -99,6 +99,7 @@ row("col2im", [call(f(1, 8, 4), [3, 3], [2, 2], [1, 1], [0, 0], [1, 1]), call(f(
 row("pixel_unshuffle", [call(f(1, 2, 4, 2), 2)], None)
 row("embedding_bag", [call(f(5, 2), np.array([0, 3, 1, 3]), np.array([0, 3]), False, m) for m in (0, 1)] + [call(f(5, 2), np.array([0, 3, 1, 3]), np.array([0, 3, 4]), False, 0, False, pos(4), True), call(apart(5, 2), np.array([0, 3, 1, 4]), np.array([0, 3]), False, 2)],
     None, torch=None, grad=(0,), second=False)
+row("_refuse_nonzero", [call(np.zeros(3, np.int32), "no"), call(np.zeros(0, np.int32), "{value}")], lambda value, message: (), grad=())
 row("_embedding_bag_forward_only", [call(f(5, 2), np.array([0, 3, 1, 3]), np.array([0, 3]), False, m, False, None, False, p) for m, p in ((0, -1), (1, 3))] + [call(apart(5, 2), np.array([0, 3, 1, 4]), np.array([0, 3]), False, 2)],
     None, torch=None, grad=(0,), second=False)
 row("embedding_bag.padding_idx", [call(f(5, 2), np.array([0, 3, 1, 3]), np.array([0, 3]), False, m, False, None, False, None) for m in (0, 1)] + [fixed(f(5, 2), np.array([0, 3, 1, 3]), np.array([0, 3]), False, 0, False, f(4), False, 3)],

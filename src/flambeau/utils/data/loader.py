@@ -287,6 +287,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         super().__init__(loader)
         context = loader.multiprocessing_context or multiprocessing
         self._workers = []
+        self._ready: dict[int, object] = {}
+        self._at: dict[int, int] = {}  # task -> worker
         self._pid = os.getpid()
         self._closed = False
         self._interval = loader.timeout or None
@@ -316,8 +318,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _start(self) -> None:
         self._next_task = self._next_out = 0
-        self._ready: dict[int, object] = {}
-        self._at: dict[int, int] = {}  # task -> worker
+        self._ready.clear()
+        self._at.clear()
         self._ended = [False] * len(self._workers)
         self._turn = 0
         for _ in range(max(self._loader.prefetch_factor, 1) * len(self._workers)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .... import _C
 from ....base import dtypes
 from ....base.memory_format import channels_last, channels_last_3d
-from ....base.shape_env import check
+from ....base.shape_checks import check
 from ....core.operator import namespace
 from ....core.quantized import CODES, PACKED, QUANTISED
 from ..tracing import check_codes, quantised_of
