@@ -151,7 +151,7 @@ def _(torch):
 def _(torch):
     dynamo = importlib.import_module(f"{torch.__name__}._dynamo")
     if torch.__name__ == "flambeau":
-        frame = importlib.import_module("flambeau.dynamo.tracing.executor").RootFrame
+        frame = importlib.import_module("flambeau.dynamo.tracing.root_frame").RootFrame
         run = frame.run
 
         def counted(self):
