@@ -68,3 +68,41 @@ def test_an_optimizer_with_a_schedule_or_hooks_goes_with_its_last_reference(wrap
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_hooks_run_for_an_optimizer_that_nothing_holds():
+    p, seen = torch.nn.Parameter(torch.ones(2)), []
+    p.grad = torch.ones(2)
+    handle = torch.optim.optimizer.register_optimizer_step_post_hook(lambda o, args, kwargs: seen.append(args[0] is o))
+    try:
+        torch.optim.SGD([p], lr=0.5).step()
+        torch.optim.Rprop([p]).step()
+    finally:
+        handle.remove()
+    torch.optim.SGD([p], lr=0.5).step()
+    assert seen == [True, True]
+
+
+def test_hooks_that_come_after_a_schedule_or_a_compiled_step_run():
+    p, seen = torch.nn.Parameter(torch.ones(2)), []
+    p.grad = torch.ones(2)
+    o = torch.optim.SGD([p], lr=0.5)
+    s = torch.optim.lr_scheduler.StepLR(o, 1)
+    step = torch.compile(lambda: o.step())
+    step()
+    with o.register_step_pre_hook(lambda o, args, kwargs: seen.append("one")):
+        o.step()
+        step()
+    o.step()
+    step()
+    assert seen == ["one", "one"] and p.tolist() == [-1.5, -1.5]
+    s.step()
+
+
+def test_a_step_whose_optimizer_is_gone_says_so():
+    o = torch.optim.SGD([torch.nn.Parameter(torch.ones(2))], lr=0.5)
+    torch.optim.lr_scheduler.StepLR(o, 1)
+    step = o.step
+    del o
+    with pytest.raises(ReferenceError, match="optimizer that is gone"):
+        step()

@@ -108,7 +108,8 @@ def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
 def wrap_step(optimizer: Optimizer, around: Callable) -> Callable:
     """Let ``optimizer.step(*args, **kwargs)`` be ``around(optimizer, step, args, kwargs)``, where ``step`` is the one so far. Gives the new one.
 
-    It holds the optimizer weakly: tensors go with the last reference to it, not when the collector comes round.
+    It holds the optimizer weakly: tensors go with the last reference to it, not when the collector comes round. The caller has to hold it while
+    it steps (ReferenceError).
     """
     before = optimizer.step
     owned = getattr(before, "__self__", None) is optimizer
@@ -119,25 +120,38 @@ def wrap_step(optimizer: Optimizer, around: Callable) -> Callable:
     @functools.wraps(before)
     def step(*args: Any, **kwargs: Any) -> Any:
         held = owner()
-        return around(held, MethodType(before, held) if owned else before, args, kwargs)
+        if held is None:
+            raise ReferenceError("step() of an optimizer that is gone: nothing held it any more")
+        # The class is asked at each call: hooks may have been registered since.
+        return around(held, MethodType(type(held).step, held) if owned else before, args, kwargs)
 
     optimizer.step = step  # type: ignore[method-assign]
     return step
 
 
-def _with_hooks(optimizer: Optimizer, step: Callable, args: tuple, kwargs: dict) -> Any:
-    # Hooks see the arguments of the method itself, as in PyTorch: the optimizer is the first.
-    args = (optimizer, *args)
-    for hook in [*_global_optimizer_pre_hooks.values(), *optimizer._step_pre_hooks.values()]:
-        result = hook(optimizer, args, kwargs)
-        if result is not None:
-            if not (isinstance(result, tuple) and len(result) == 2):
-                raise RuntimeError(f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
-            args, kwargs = result
-    out = step(*args[1:], **kwargs)
-    for hook in [*optimizer._step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
-        hook(optimizer, args, kwargs)
-    return out
+def _with_hooks(step: Callable) -> Callable:
+    """What a class has in place of its ``step`` from the first hook on. A class and not an optimizer has it: ``SGD(...).step()`` holds nothing
+    but the method while it runs."""
+
+    @functools.wraps(step)
+    def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        # Hooks see the arguments of the method itself, as in PyTorch: the optimizer is the first.
+        args = (self, *args)
+        for hook in [*_global_optimizer_pre_hooks.values(), *self._step_pre_hooks.values()]:
+            result = hook(self, args, kwargs)
+            if result is not None:
+                if not (isinstance(result, tuple) and len(result) == 2):
+                    raise RuntimeError(
+                        f"{hook} must return None or a tuple of (new_args, new_kwargs), but got {result}."
+                    )
+                args, kwargs = result
+        out = step(*args, **kwargs)
+        for hook in [*self._step_post_hooks.values(), *_global_optimizer_post_hooks.values()]:
+            hook(self, args, kwargs)
+        return out
+
+    hooked._runs_hooks = True  # type: ignore[attr-defined]
+    return hooked
 
 
 class Optimizer:
@@ -304,11 +318,12 @@ class Optimizer:
         with enable_grad():
             return closure()
 
-    # Hooks around step. They wrap ``step`` on this instance when the first one is registered, so that a plain step pays nothing.
+    # Hooks around step. The first one that is registered wraps ``step`` of the class, so that until then a step pays nothing.
 
     def _wrap_step(self) -> None:
-        if not getattr(self.__dict__.get("step"), "_runs_hooks", False):
-            wrap_step(self, _with_hooks)._runs_hooks = True  # type: ignore[attr-defined]
+        cls = type(self)
+        if not getattr(cls.step, "_runs_hooks", False):
+            cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
 
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """``hook(optimizer, args, kwargs)`` before each step; may return new ``(args, kwargs)``, in which the optimizer is the first."""
