@@ -3,9 +3,11 @@
 import glob
 import os
 import sysconfig
+from multiprocessing.pool import ThreadPool
 
 import numpy
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 if sysconfig.get_config_var("Py_GIL_DISABLED"):
     raise SystemExit(
@@ -37,7 +39,24 @@ def extension(name: str, folders: tuple[str, ...], **options) -> Extension:
     )
 
 
+class SideBySide(build_ext):
+    """Compiles the files of all modules side by side, as many as there are cores: the kernels take longer than everything else together."""
+
+    def build_extensions(self):
+        compile_files = self.compiler.compile
+        with ThreadPool(os.cpu_count()) as pool:
+
+            def compile_side_by_side(sources, **options):
+                # The largest first: none is left to run alone at the end.
+                order = sorted(sources, key=os.path.getsize, reverse=True)
+                return sum(pool.map(lambda path: compile_files([path], **options), order, chunksize=1), [])
+
+            self.compiler.compile = compile_side_by_side
+            super().build_extensions()
+
+
 setup(
+    cmdclass={"build_ext": SideBySide},
     ext_modules=[
         # Tensor object, storage, thread-local dispatch state, operator and function call path; the backward graph.
         extension("flambeau._C", ("core", "autograd")),
@@ -50,6 +69,6 @@ setup(
         # The driver interface of a second device; loaded where there is one.
         extension("flambeau._device", ("device",), libraries=["pthread"]),
     ],
-    # The modules are compiled side by side.
+    # So many modules wait for their files at once.
     options={"build_ext": {"parallel": os.cpu_count()}},
 )
