@@ -70,3 +70,43 @@ def test_gradients_are_those_of_plain_code(name, backend):
         found.append((out.detach(), *torch.autograd.grad(out.square().sum(), x)))
     for got in found[1:]:
         torch.testing.assert_close(got, found[0])
+
+
+class TooFew(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, k):
+        return x * k
+
+    @staticmethod
+    def backward(ctx, g):
+        return g
+
+
+class TooMany(TooFew):
+    @staticmethod
+    def backward(ctx, g):
+        return g, None, g
+
+
+class NoneToSpare(TooFew):
+    @staticmethod
+    def backward(ctx, g):
+        return g, None, None
+
+
+@pytest.mark.parametrize("function, n", [(TooFew, 1), (TooMany, 3)])
+def test_a_wrong_number_of_gradients_is_told_by_the_backward(function, n):
+    x = torch.ones(2, requires_grad=True)
+    y = torch.compile(lambda x: function.apply(x, 3.0), backend="eager", fullgraph=True)(x)
+    assert torch.equal(y, x * 3)
+    with pytest.raises(RuntimeError, match=rf"{function.__name__}Backward.* \(expected 2, got {n}\)"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match=rf"{function.__name__}Backward.* \(expected 2, got {n}\)"):
+        torch.compile(lambda x: function.apply(x, 3.0), backend="aot_eager")(x).sum().backward()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+def test_gradients_of_none_may_follow(backend):
+    x = torch.ones(2, requires_grad=True)
+    torch.compile(lambda x: NoneToSpare.apply(x, 3.0), backend=backend, fullgraph=True)(x).sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]

@@ -123,6 +123,17 @@ class FunctionCtx:
     saved_variables = saved_tensors
 
 
+def for_each_argument(node: Node, got: tuple, n: int) -> tuple:
+    """What a backward returned for ``n`` arguments; None may follow. RuntimeError for another number."""
+    if len(got) > n and all(g is None for g in got[n:]):
+        got = got[:n]
+    if len(got) != n:
+        raise RuntimeError(
+            f"function {node.name()} returned an incorrect number of gradients (expected {n}, got {len(got)})"
+        )
+    return got
+
+
 class _BackwardNode(FunctionCtx, Node):
     """The ctx of a recorded call. Subclasses are named after their Function, as ``grad_fn`` shows."""
 
@@ -145,14 +156,7 @@ class _BackwardNode(FunctionCtx, Node):
                 "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
             )
         got = cls.vjp(self, *cts) if cls.backward is Function.backward else cls.backward(self, *cts)
-        got = got if isinstance(got, tuple) else (got,)
-        n = self._count
-        if len(got) > n and all(g is None for g in got[n:]):
-            got = got[:n]
-        if len(got) != n:
-            raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {n}, got {len(got)})"
-            )
+        got = for_each_argument(self, got if isinstance(got, tuple) else (got,), self._count)
         return [got[i] for i in self._at]
 
     def release(self):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from flambeau import _C
-from flambeau.autograd.function import Function, is_linearizing
+from flambeau.autograd.function import Function, for_each_argument, is_linearizing
 from flambeau.base import pytree
 
 from ...base.records import slotted
@@ -155,7 +155,7 @@ class ApplyVariable(Variable):
         # Under a transform that is on at the call, it is the transform's tensors that ask for gradients.
         asked = any(v.val.requires_grad for v in operands) or tx.output.modes.transforms
         recording = tensor_queries.grad_enabled() and asked
-        backward = BackwardTrace(tx, self.cls, forward, value, len(pargs)).run() if recording else None
+        backward = BackwardTrace(tx, self.cls, forward, value).run() if recording else None
         stand_in.traced = backward and next(iter(backward.traced.values()))
         jvp = JvpTrace(tx, self.cls, forward, fill(pargs, {"operand": [v.val for v in operands]}), value)
         stand_in_jvp.traced = jvp.run() if pushes and recording else None
@@ -318,23 +318,12 @@ class DerivativeTrace:
 class BackwardTrace(DerivativeTrace):
     name = "backward"
 
-    def __init__(self, tx, cls: Variable, forward: ForwardTrace, value, given: int):
+    def __init__(self, tx, cls: Variable, forward: ForwardTrace, value):
         super().__init__(tx, cls, forward)
         self.outputs = results_of(cls.value, value)
-        self.given = given  # arguments of forward
 
     def saved(self):
         return self.forward.ctx.saved
-
-    def trace(self, like):
-        traced = super().trace(like)
-        made, nested = traced.template, self.cls.value._nested_results
-        # The numbers are part of the error that it raises.
-        if not nested and (len(made) < self.given or any(g is not None for g in made[self.given :])):
-            unsupported(
-                "autograd-function", f"backward returned {len(made)} gradients for {self.given} inputs of forward"
-            )
-        return traced
 
     def run(self) -> Backwards:
         outputs = [o if isinstance(o, _C.TensorBase) else None for o in self.outputs]
@@ -430,9 +419,11 @@ class Replayed(Function):
 
     @staticmethod
     def backward(ctx, *grads):
-        bodies = ctx.call[0].backward
-        body = bodies.get(None) or bodies[tuple(g is not None for g in grads)]
-        return None, *derivative(ctx, body, grads)
+        target = ctx.call[0]
+        body = target.backward.get(None) or target.backward[tuple(g is not None for g in grads)]
+        made = derivative(ctx, body, grads)
+        # Told here, the numbers are those of the user's backward, which knows nothing of ``call``.
+        return None, *(made if target.plain._nested_results else for_each_argument(ctx, made, len(target.args)))
 
     @staticmethod
     def push(ctx, _call, *tangents):
