@@ -248,6 +248,21 @@ def test_a_number_that_varies_may_be_zero_and_one(name, ks):
     assert compiles(COUNTED[name], [(R(5, 3), k) for k in ks]) == 2
 
 
+def test_zero_and_one_in_a_module_are_constants():
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.k = 0
+
+        def forward(self, x):
+            self.k += 1
+            return x * self.k
+
+    # The counter is read as 0, as 1, and then as a number that varies.
+    m = Counting()
+    assert compiles(m, [(R(3),) for _ in range(5)]) == 3 and m.k >= 5
+
+
 WITH_NUMPYS_INTEGERS = {
     "product": lambda x, n: x * n,
     "on the left": lambda x, n: n - x,

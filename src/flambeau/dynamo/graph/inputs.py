@@ -55,11 +55,12 @@ def number_input(output, value, source: Source, varies: bool = False) -> Variabl
     if config.specialize_float if type(value) is float else config.specialize_int:
         return None
     owner = output.objects.owner(source) if type(value) is int else None
-    if owner is not None and (
-        getattr(type(owner), "_dynamo_marked_static", False)
-        or (not config.allow_unspec_int_on_nn_module and trace_rules.is_nn_module_class(type(owner)))
-    ):
+    if owner is not None and getattr(type(owner), "_dynamo_marked_static", False):
         return None
+    # 0 or 1 in a module is a switch, as a rule: a constant, as in PyTorch.
+    if owner is not None and trace_rules.is_nn_module_class(type(owner)):
+        if not config.allow_unspec_int_on_nn_module or value in (0, 1):
+            return None
     known = output.shapes.numbers.get(path)
     if known is not None:
         return known
