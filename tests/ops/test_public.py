@@ -90,11 +90,13 @@ def test_view_takes_sizes_in_any_form():
 
 def test_products_of_many_matrices():
     """The order is found in the time of the products, and its depth is no recursion's."""
-    from flambeau.ops.linear_algebra.chains import _cuts, _cuts_of_symbols
+    from flambeau.ops.linear_algebra.chains import _cuts, _cuts_of_symbols, _product
 
     sizes = [3, 7, 2, 9, 9, 1, 4, 6, 2]
     found = _cuts(sizes, 8)
     assert all(found[ij] == k for ij, k in _cuts_of_symbols(sizes, 8).items())
     turn = torch.tensor([[0.0, -1.0], [1.0, 0.0]])
-    assert torch.equal(torch.linalg.multi_dot([turn] * 1201), turn)
+    assert torch.equal(torch.linalg.multi_dot([turn] * 301), turn)
+    each = np.broadcast_to(np.arange(1201)[:, None], (1201, 1201))  # cut behind the first matrix: as deep as may be
+    assert torch.equal(_product([turn] * 1201, each), turn)
     assert torch.equal(torch.chain_matmul(turn, turn, turn), -turn)
