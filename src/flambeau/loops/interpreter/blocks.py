@@ -108,7 +108,8 @@ class Interpreter:
             rounds += 1
             if rounds > 50 * (len(self.region.blocks) + 1):
                 raise Declined("types don't settle")
-            at = todo.pop()
+            at = min(todo)  # a loop settles before what follows it
+            todo.remove(at)
             with contextlib.suppress(Empty):
                 for target, state in self.block(at):
                     self.meet(target, state, todo)
