@@ -9,6 +9,7 @@ UNARY = """abs neg sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciproca
 frac isnan isinf isfinite signbit logical_not relu sigmoid erf positive bitwise_not deg2rad""".split()
 BINARY = """add sub mul div maximum minimum fmax fmin pow atan2 hypot copysign fmod remainder floor_divide eq lt logical_and logical_xor bitwise_and
 logaddexp nextafter true_divide""".split()
+STEPS = [2, 3, 4, 5, 6, 8, 12, 16]
 DTYPES = [torch.float32, torch.float64, torch.int32, torch.int64, torch.uint8, torch.bool]
 
 
@@ -38,8 +39,17 @@ def agree(name, fn, *operands):
     return 1
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("step", [2, 3, 4, 5, 6, 8, 12, 16])
+# Every distance for float32, whose loops in NumPy were wrong; two of them for each other dtype.
+OFTEN = [(step, dtype) for step in STEPS for dtype in DTYPES if dtype is torch.float32 or step in (2, 5)]
+SELDOM = [
+    pytest.param(step, dtype, marks=pytest.mark.slow)
+    for step in STEPS
+    for dtype in DTYPES
+    if (step, dtype) not in OFTEN
+]
+
+
+@pytest.mark.parametrize("step, dtype", OFTEN + SELDOM)
 def test_elements_apart(step, dtype):
     met = 0
     for shape in ((2, 17, 6), (1, 33, 1)):

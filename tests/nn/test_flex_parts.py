@@ -66,8 +66,13 @@ def whole(monkeypatch, f):
         return f()
 
 
-@pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("mod", MODS)
+# Every mask with one function, every function without a mask and with one that hides blocks; the full product is slow.
+TOGETHER = [(mod, mask) for mod in MODS for mask in MASKS]
+OFTEN = [(mod, mask) for mod, mask in TOGETHER if mod == "a slope" or mask in ("none", "two runs")]
+SELDOM = [pytest.param(*each, marks=pytest.mark.slow) for each in TOGETHER if each not in OFTEN]
+
+
+@pytest.mark.parametrize("mod, mask", OFTEN + SELDOM)
 def test_beside_whole_matrices(mod, mask, small_parts, monkeypatch):
     for size in SIZES:
         given = size, MODS[mod], mask_of(mask, size)
@@ -111,7 +116,7 @@ def test_narrow_numbers(dtype, small_parts):
 
 @pytest.mark.parametrize("mask", ["none", "two runs"])
 def test_differences(mask, small_parts):
-    size, bias = (1, 2, 2, 18, 12, 2), torch.full((20,), 0.3, dtype=torch.float64, requires_grad=True)
+    size, bias = (1, 2, 2, 18, 10, 1), torch.full((10,), 0.3, dtype=torch.float64, requires_grad=True)
 
     def f(q, k, v, bias):
         return flex_attention(q, k, v, lambda s, b, h, i, j: s + bias[j] * torch.tanh(s), mask_of(mask, size))

@@ -38,11 +38,6 @@ def sweep() -> None:
         assert (np.abs(got - x @ wide.T) <= 1.2e-7 * (k + 4) * terms).all(), (m, n, k, group)
 
 
-@pytest.mark.parametrize("level", ["", "avx2", "default"])
-def test_beside_float64(level):
-    guard_pages.run_alone(__file__, "sweep()", FLAMBEAU_CPU=level)
-
-
 def stays_inside() -> None:
     rng = np.random.default_rng(0)
     for at_end, m, n, (k, group) in itertools.product((False, True), (1, 5, 13), (3, 37), DEEP):
@@ -52,10 +47,15 @@ def stays_inside() -> None:
         weight_only.multiply(x, guarded(weight), guarded(scales), group)
 
 
-@pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
+def both() -> None:
+    sweep()
+    if guard_pages.available:  # mprotect through ctypes is Linux's here
+        stays_inside()
+
+
 @pytest.mark.parametrize("level", ["", "avx2", "default"])
-def test_reads_nothing_outside_its_arrays(level):
-    guard_pages.run_alone(__file__, "stays_inside()", FLAMBEAU_CPU=level)
+def test_beside_float64_and_nothing_is_read_outside(level):
+    guard_pages.run_alone(__file__, "both()", FLAMBEAU_CPU=level)
 
 
 def test_threads_change_no_bit():

@@ -70,9 +70,18 @@ def trained(name, options, rates, compiled):
     return [p.detach() for p in params] + states
 
 
+# Numbers that change for every case, tensors for every optimizer, the other kinds of rates for three; the full product is slow.
+FIRST = [CASES[k] for k in range(len(CASES)) if CASES[k][0] not in [name for name, _ in CASES[:k]]]
+OFTEN = [
+    (*case, rates) for case in CASES for rates in RATES
+    if rates == "number" or case in FIRST and (rates == "tensor" or case[0] in ("SGD", "AdamW", "ASGD"))
+]  # fmt: skip
+SELDOM = [(*case, rates) for case in CASES for rates in RATES]
+SELDOM = [pytest.param(*each, marks=pytest.mark.slow) for each in SELDOM if each not in OFTEN]
+
+
 @pytest.mark.filterwarnings("ignore:Detected call of `lr_scheduler.step")
-@pytest.mark.parametrize("rates", RATES)
-@pytest.mark.parametrize("name, options", CASES, ids=lambda v: v if isinstance(v, str) else "-".join(v))
+@pytest.mark.parametrize("name, options, rates", OFTEN + SELDOM, ids=lambda v: v if isinstance(v, str) else "-".join(v))
 def test_one_graph(name, options, rates, infos):
     found = trained(name, options, rates, compiled=True)
     # A graph of the first step, and one of all others. Which of them the graph cache knows depends on what ran before.
