@@ -93,12 +93,12 @@ def test_peers_are_told_one_by_one(monkeypatch):
         ("slow", "numpy", "time.sleep(60)"),
         ("absent", "no_such_package", ""),
     ])  # fmt: skip
-    monkeypatch.setattr(peers, "PATIENCE", 5)
+    monkeypatch.setattr(peers, "PATIENCE", 2)
     quick, wrong, slow, absent = peers.run(Options())
     assert 0 < quick.middle <= quick.first and "ms" in str(quick)
     assert (wrong.why, slow.why, absent.why) == (
         "failed: ZeroDivisionError: division by zero",
-        "not done after 5 s",
+        "not done after 2 s",
         "not installed",
     )
 

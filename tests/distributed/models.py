@@ -58,8 +58,8 @@ BASE = GPT()
 TEXT, NEXT = torch.randint(0, WORDS, (4, 8)), torch.randint(0, WORDS, (4, 8))
 
 
-def train(model, optimizer, rows=slice(None), steps=5, clip=True):
-    """The loss of each step."""
+def train(model, optimizer, rows=slice(None), steps=3, clip=True):
+    """The loss of each step. The third is the first with momentum of two."""
     losses = []
     for _ in range(steps):
         optimizer.zero_grad()
@@ -76,7 +76,7 @@ def sgd(model):
     return torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
 
 
-def wanted(clip=True, steps=5):
+def wanted(clip=True, steps=3):
     """(losses, parameters by name) of one process."""
     model = copy.deepcopy(BASE)
     losses = train(model, sgd(model), steps=steps, clip=clip)

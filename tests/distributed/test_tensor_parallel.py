@@ -70,8 +70,19 @@ def two_dimensions(plan, **options):
     return fully_shard(model, mesh=mesh["dp"], **options), mesh["dp"].get_local_rank()
 
 
-@pytest.mark.parametrize("plan, clip", [(PLAIN, False), (SEQUENCE, True)], ids=["plain", "sequence"])
-@pytest.mark.parametrize("options", [{}, {"reshard_after_forward": False}], ids=["freed", "kept"])
+FREED, KEPT = {}, {"reshard_after_forward": False}
+
+
+# Whole parameters are kept or freed by the same lines for each plan.
+@pytest.mark.parametrize(
+    "plan, clip, options",
+    [
+        pytest.param(PLAIN, False, FREED, id="freed-plain", marks=pytest.mark.slow),
+        pytest.param(SEQUENCE, True, FREED, id="freed-sequence"),
+        pytest.param(PLAIN, False, KEPT, id="kept-plain"),
+        pytest.param(SEQUENCE, True, KEPT, id="kept-sequence", marks=pytest.mark.slow),
+    ],
+)
 def test_training_in_two_dimensions(plan, clip, options):
     """Each parameter's part over "tp" is cut again over "dp"."""
     losses, parameters = models.wanted(clip)
@@ -91,11 +102,11 @@ def test_training_in_two_dimensions(plan, clip, options):
 
 def test_parameters_of_two_dimensions_in_checkpoints(tmp_path):
     """Saved in two dimensions, read in one and by one process."""
-    _, parameters = models.wanted(True)
+    _, parameters = models.wanted(True, steps=1)
 
     def save(rank):
         model, share = two_dimensions(SEQUENCE)
-        models.train(model, models.sgd(model), slice(2 * share, 2 * share + 2))
+        models.train(model, models.sgd(model), slice(2 * share, 2 * share + 2), steps=1)
         checkpoint.save(model.state_dict(), checkpoint_id=tmp_path)
 
     def load(rank):

@@ -9,6 +9,7 @@ from ...base.dtypes import get_default_dtype
 from ...base.shapes import contiguous_strides
 from ...core.bindings import function
 from ...core.operator import namespace
+from ...core.overrides import DisableTorchFunctionSubclass
 from ...core.tensor import Tensor
 from ...modules.module import Module
 from ...modules.parameter import Parameter
@@ -60,7 +61,7 @@ class DTensor(Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        with _C.DisableTorchFunctionSubclass(), _dispatch.opening(args, kwargs):
+        with DisableTorchFunctionSubclass(), _dispatch.opening(args, kwargs):
             return func(*args, **kwargs)
 
     @classmethod
