@@ -7,6 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tests.children import Parent
 
 import flambeau
 
@@ -19,6 +20,20 @@ def run(*arguments, cwd, check=True, python=sys.executable):
     if check:
         assert done.returncode == 0, done.stderr
     return done
+
+
+@pytest.fixture(scope="module")
+def parent():
+    with Parent(PYTHONPATH=str(SOURCE)) as parent:
+        yield parent
+
+
+@pytest.fixture
+def command(parent, tmp_path):
+    """``flambeau ARGUMENTS`` in the folder of the test."""
+    return lambda *given: parent.run(
+        "-m", "flambeau.cli", *given, cwd=tmp_path, folder=tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache")
+    )
 
 
 def script(folder, text, name="program.py"):
@@ -59,16 +74,16 @@ def test_a_program_is_run_as_python_would(tmp_path):
     assert out.startswith("3.0\n2.13.0+flambeau")
 
 
-def test_module_and_traceback(tmp_path):
+def test_module_and_traceback(tmp_path, command):
     script(tmp_path, "import sys, torch\nprint(sys.argv[1:], __name__)\ntorch.ones(2)[5]\n")
-    done = run("-m", "flambeau.cli", "run", "-m", "program", "a", cwd=tmp_path, check=False)
+    done = command("run", "-m", "program", "a")
     assert done.returncode == 1 and done.stdout == "['a'] __main__\n" and "IndexError" in done.stderr
-    done = run("-m", "flambeau.cli", "run", "program.py", "a", cwd=tmp_path, check=False)
+    done = command("run", "program.py", "a")
     first = done.stderr.splitlines()[1]
     assert done.returncode == 1 and first == '  File "program.py", line 3, in <module>'
     script(tmp_path, "import sys\nsys.exit(7)\n")
-    assert run("-m", "flambeau.cli", "run", "program.py", cwd=tmp_path, check=False).returncode == 7
-    done = run("-m", "flambeau.cli", "run", "absent.py", cwd=tmp_path, check=False)
+    assert command("run", "program.py").returncode == 7
+    done = command("run", "absent.py")
     assert done.returncode == 2 and "can't open file" in done.stderr
 
 
@@ -80,12 +95,12 @@ def test_module_and_traceback(tmp_path):
         (("-m",), "-m needs the name of a module"),
     ],
 )
-def test_without_a_program(tmp_path, options, said):
-    done = run("-m", "flambeau.cli", "run", *options, cwd=tmp_path, check=False)
+def test_without_a_program(command, options, said):
+    done = command("run", *options)
     assert done.returncode == 2 and done.stderr.splitlines()[-1] == f"flambeau run: error: {said}"
 
 
-def test_missing_names_are_listed_with_their_place(tmp_path):
+def test_missing_names_are_listed_with_their_place(tmp_path, command):
     script(
         tmp_path,
         """
@@ -105,7 +120,7 @@ def test_missing_names_are_listed_with_their_place(tmp_path):
         from torch.nn import NoSuchLayer
         """,
     )
-    done = run("-m", "flambeau.cli", "run", "--missing", "program.py", cwd=tmp_path, check=False)
+    done = command("run", "--missing", "program.py")
     rows = {line.split()[0]: line.split()[-1] for line in done.stderr.splitlines() if line.startswith("  torch.")}
     assert rows == {
         "torch.no_such_function": "program.py:3",
@@ -143,12 +158,11 @@ def test_shim(tmp_path):
     assert "not installed" in run(*fl, "status", cwd=tmp_path, python=python).stdout
     run(*fl, "install", cwd=tmp_path, python=python)
     assert "import torch is flambeau" in run(*fl, "status", cwd=tmp_path, python=python).stdout
-    code = "import torch, torch.nn, flambeau, importlib.metadata as m; print(torch is flambeau, m.version('torch') == torch.__version__)"
-    assert run("-c", code, cwd=tmp_path, python=python).stdout == "True True\n"
     code = (
-        "import functorch, functorch.compile, torch; print(functorch is torch.functorch, functorch.vmap is torch.vmap)"
+        "import torch, torch.nn, flambeau, importlib.metadata as m; print(torch is flambeau, m.version('torch') == torch.__version__)\n"
+        "import functorch, functorch.compile; print(functorch is torch.functorch, functorch.vmap is torch.vmap)"
     )
-    assert run("-c", code, cwd=tmp_path, python=python).stdout == "True True\n"
+    assert run("-c", code, cwd=tmp_path, python=python).stdout == "True True\nTrue True\n"
     run(*fl, "install", cwd=tmp_path, python=python)
     run(*fl, "remove", cwd=tmp_path, python=python)
     assert not [*packages.glob("torch*"), *packages.glob("functorch*")]

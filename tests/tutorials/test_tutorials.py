@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.children import Parent
 
 HERE = Path(__file__).parent
 # Program -> the command lines it is run with.
@@ -44,11 +45,25 @@ def output(command, run) -> str:
     return done.stdout
 
 
+@pytest.fixture(scope="module")
+def parent():
+    with Parent() as parent:
+        yield parent
+
+
+# The first program has a process of its own from the beginning.
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("run", RUNS)
-def test_program(run):
+def test_program(run, request, tmp_path):
     want = json.loads((HERE / "recorded.json").read_text())[run]
-    got = output([sys.executable, "-m", "flambeau.cli", "run"], run)
+    if run == RUNS[0]:
+        got = output([sys.executable, "-m", "flambeau.cli", "run"], run)
+    else:
+        name, *options = run.split()
+        parent = request.getfixturevalue("parent")
+        done = parent.run("-m", "flambeau.cli", "run", f"{name}.py", *options, cwd=HERE, folder=tmp_path)
+        assert done.returncode == 0, done.stderr[-3000:]
+        got = done.stdout
     assert _NUMBER.sub("#", got) == _NUMBER.sub("#", want)
     for a, b in zip(_NUMBER.findall(want), _NUMBER.findall(got)):
         assert float(b) == pytest.approx(float(a), rel=2e-2, abs=2e-3), f"{want}\n{got}"
