@@ -100,8 +100,9 @@ def test_descriptors_are_closed():
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-def _put(queue, done, make):
-    queue.put(make())
+def _put(queue, done, makes):
+    for make in makes:
+        queue.put(make())
     done.wait(30)
 
 
@@ -152,18 +153,29 @@ SENT = {
 }
 
 
-@pytest.mark.parametrize("name", SENT)
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_queues(name, method):
-    make, right = SENT[name]
+def _received(method, names):
+    """What a process of its own sends through a queue."""
     context = torch.multiprocessing.get_context(method)
     queue, done = context.Queue(), context.Event()
-    process = context.Process(target=_put, args=(queue, done, make))
+    process = context.Process(target=_put, args=(queue, done, [SENT[name][0] for name in names]))
     process.start()
-    received = queue.get(timeout=60)
+    received = [queue.get(timeout=60) for _ in names]
     done.set()
     process.join(60)
-    assert right(received) and process.exitcode == 0
+    assert process.exitcode == 0
+    return received
+
+
+@pytest.mark.parametrize("name", SENT)
+def test_queues(name):
+    (received,) = _received("fork", [name])
+    assert SENT[name][1](received)
+
+
+def test_queues_of_a_process_that_imports_anew():
+    """One for all: it starts for a second."""
+    for name, received in zip(SENT, _received("spawn", SENT), strict=True):
+        assert SENT[name][1](received), name
 
 
 def _fill(tensor):
