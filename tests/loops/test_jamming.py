@@ -9,6 +9,16 @@ from flambeau.testing.loops import check
 
 R = np.random.RandomState(17)
 SIZES = [0, 1, 2, 3, 4, 5, 15, 16, 17, 20, 31, 33, 70]
+FEW = [0, 1, 5, 16, 33]  # no turn, less than a vector, vectors alone, and with turns left over
+
+
+def sized(functions, every):
+    """All sizes of ``every``, few of the other functions: the rest is slow."""
+    return [
+        pytest.param(f, n, id=f"{f.__name__}-{n}", marks=() if f is every or n in FEW else pytest.mark.slow)
+        for f in functions
+        for n in SIZES
+    ]
 
 
 def orthogonal(a, b):
@@ -287,15 +297,13 @@ def taken(monkeypatch):
     return out
 
 
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("f", SEVERAL + ONE, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f, n", sized(SEVERAL + ONE, two_loops_and_numbers))
 def test_beside_numpy(f, n):
     with torch._dynamo.config.patch(error_on_recompile=False):
         check(f, R.rand(80, n) + np.eye(80, n), R.rand(80, n), native=None)
 
 
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("f", NESTS + NESTS_BY_ONE + NESTS_BY_ANY, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f, n", sized(NESTS + NESTS_BY_ONE + NESTS_BY_ANY, product_of_elements))
 def test_nests_beside_numpy(f, n):
     with torch._dynamo.config.patch(error_on_recompile=False):
         check(f, R.rand(80, n), R.rand(7, n), native=None)

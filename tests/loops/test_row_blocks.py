@@ -232,8 +232,14 @@ def test_beside_numpy(f, threads, texts):
     assert [("KERNEL.turns" in t) for t in texts] == [f in BLOCKS] * len(texts) and texts
 
 
-@pytest.mark.parametrize("rows", [0, 1, 15, 17, 409, 420])
-@pytest.mark.parametrize("f", BLOCKS, ids=lambda f: f.__name__)
+ROWS = [0, 1, 15, 17, 409, 420]
+
+
+# All numbers of rows for one function; none, few and many for each other one.
+@pytest.mark.parametrize("f, rows", [
+    pytest.param(f, n, id=f"{f.__name__}-{n}", marks=() if f is last_axis or n in (0, 17, 420) else pytest.mark.slow)
+    for f in BLOCKS for n in ROWS
+])  # fmt: skip
 def test_sizes(f, rows):
     check(f, *arrays(rows, 5), native=None)
     check(f, *arrays(rows, 1), native=None)

@@ -43,8 +43,11 @@ def of_what_is_written(a, w, out):
 PROGRAMS = [totals, products, means, largest, of_several_rows, of_what_is_written]
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 8, 16, 17, 40])
-@pytest.mark.parametrize("f", PROGRAMS, ids=lambda f: f.__name__)
+# All lengths for one function, three of them for each other one.
+@pytest.mark.parametrize("f, n", [
+    pytest.param(f, n, id=f"{f.__name__}-{n}", marks=() if f is totals or n in (1, 8, 17) else pytest.mark.slow)
+    for f in PROGRAMS for n in (1, 2, 7, 8, 16, 17, 40)
+])  # fmt: skip
 def test_beside_numpy(f, n):
     check(f, R.randn(60, 3, 4, n), R.randn(3, 4, n), np.zeros((60, n)))
 
