@@ -223,6 +223,16 @@ def again(rank):
         dist.init_process_group()
 
 
+def everything_in_both(rank):
+    """By a window, and in a second group by messages of MPI: shared memory has no room for the window then."""
+    everything(rank)
+    dist.barrier()
+    dist.destroy_process_group()
+    os.environ["FLAMBEAU_SHM_LIMIT"] = "1000"
+    dist.init_process_group()
+    everything(dist.get_rank())
+
+
 def spawned(rank, port):
     """For torch.multiprocessing.spawn."""
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)

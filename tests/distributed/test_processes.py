@@ -80,13 +80,16 @@ def marked(monkeypatch):
     monkeypatch.setenv("FLAMBEAU_TEST_JOB", str(os.getpid()))
 
 
-def test_everything_in_a_window():
-    done = launched("everything")
+def test_everything_in_a_window_and_by_mpi_where_shm_is_too_small():
+    done = launched("everything_in_both")
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.splitlines()) == ["[rank 0] engine MPI window", "[rank 1] engine MPI window"]
+    assert sorted(done.stdout.splitlines()) == sorted(
+        f"[rank {rank}] engine {engine}" for engine in ("MPI window", "MPI") for rank in range(2)
+    )
 
 
-def test_everything_by_mpi_where_shm_is_too_small():
+@pytest.mark.slow
+def test_everything_by_mpi_in_the_first_group():
     done = launched("everything", FLAMBEAU_SHM_LIMIT="1000")
     assert done.returncode == 0, done.stderr
     assert "[rank 0] engine MPI\n" in done.stdout
