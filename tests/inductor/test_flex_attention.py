@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rows import level
 
 import flambeau as torch
 from flambeau.inductor import debug
@@ -174,9 +175,9 @@ def sweep(every: int = 1) -> None:
                 check(size, mod, torch.float32)
 
 
-@pytest.mark.parametrize(("level", "products"), [("avx2", "own"), ("avx2", ""), ("", "library")])
-def test_other_kinds_of_cpu(level, products):
-    guard_pages.run_alone(__file__, "sweep(3)", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS=products)
+@pytest.mark.parametrize(("cpu", "products"), [("avx2", "own"), level("avx2", ""), ("", "library")])
+def test_other_kinds_of_cpu(cpu, products):
+    guard_pages.run_alone(__file__, "sweep(3)", FLAMBEAU_CPU=cpu, FLAMBEAU_PRODUCTS=products)
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")

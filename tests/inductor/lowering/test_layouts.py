@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from rows import thinned
 
 import flambeau as torch
 from flambeau.inductor import compile as passes
@@ -188,8 +189,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name, way", thinned(PROGRAMS, WAYS, "compiled"))
 def test_as_eager(name, way):
     torch.compiler.reset()
     for training in (True, False):

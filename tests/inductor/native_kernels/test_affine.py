@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rows import level
 
 import flambeau as torch
 from flambeau.base import affine
@@ -77,6 +78,6 @@ def sweep() -> None:
                         assert found.dtype == expected.dtype and np.array_equal(found, expected), given
 
 
-@pytest.mark.parametrize("level", ["", "avx2", "default"])
-def test_codes_of_sums_on_all_kinds_of_cpu(level):
-    guard_pages.run_alone(__file__, "sweep()", FLAMBEAU_CPU=level)
+@pytest.mark.parametrize("cpu", ["", level("avx2"), "default"])
+def test_codes_of_sums_on_all_kinds_of_cpu(cpu):
+    guard_pages.run_alone(__file__, "sweep()", FLAMBEAU_CPU=cpu)

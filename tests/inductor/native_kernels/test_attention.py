@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rows import level
 
 import flambeau as torch
 from flambeau.base import blas
@@ -304,9 +305,9 @@ def sweep() -> None:
     test_what_is_no_number_reaches_the_rows_that_see_it()
 
 
-@pytest.mark.parametrize("level", ["avx2", "default"])
-def test_other_cpus(level):
-    guard_pages.run_alone(__file__, "sweep()", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS="own")
+@pytest.mark.parametrize("cpu", [level("avx2"), "default"])
+def test_other_cpus(cpu):
+    guard_pages.run_alone(__file__, "sweep()", FLAMBEAU_CPU=cpu, FLAMBEAU_PRODUCTS="own")
 
 
 def read_only_inside() -> None:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rows import level
 
 import flambeau as torch
 from flambeau.base import affine
@@ -52,9 +53,9 @@ def sweep(times: int = 300) -> None:
         assert np.array_equal(affine.convolved(*given), exact(*given)), [given[0].shape, given[1].shape, *given[2:]]
 
 
-@pytest.mark.parametrize("level", ["", "avx2", "default"])
-def test_exact_on_all_kinds_of_cpu(level):
-    guard_pages.run_alone(__file__, "sweep()", FLAMBEAU_CPU=level)
+@pytest.mark.parametrize("cpu", ["", level("avx2"), "default"])
+def test_exact_on_all_kinds_of_cpu(cpu):
+    guard_pages.run_alone(__file__, "sweep()", FLAMBEAU_CPU=cpu)
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from rows import level
 
 import flambeau as torch
 from flambeau.testing import guard_pages
@@ -46,6 +47,6 @@ def convolutions() -> None:
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
-@pytest.mark.parametrize("cpu", ["", "avx2", "default"])
+@pytest.mark.parametrize("cpu", ["", level("avx2"), "default"])
 def test_kernels_stay_in_their_arrays(cpu):
     guard_pages.run_alone(__file__, "convolutions()", FLAMBEAU_CPU=cpu, FLAMBEAU_PRODUCTS="own")

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from rows import level
 
 import flambeau as torch
 from flambeau.base import affine
@@ -34,9 +35,9 @@ def sweep() -> None:
             assert np.array_equal(affine.dot(*given), exact(*given)), (size, kinds, given[2:])
 
 
-@pytest.mark.parametrize("level", ["", "avx2", "default"])
-def test_exact_on_all_kinds_of_cpu(level):
-    guard_pages.run_alone(__file__, "sweep()", FLAMBEAU_CPU=level)
+@pytest.mark.parametrize("cpu", ["", level("avx2"), "default"])
+def test_exact_on_all_kinds_of_cpu(cpu):
+    guard_pages.run_alone(__file__, "sweep()", FLAMBEAU_CPU=cpu)
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from rows import level
 
 import flambeau as torch
 from flambeau.inductor import compile, debug
@@ -293,10 +294,10 @@ def guarded() -> None:
                 run(o, epilogue, patch)
 
 
-@pytest.mark.parametrize("level", ["avx2", "default"])
-def test_other_kinds_of_cpu(level):
+@pytest.mark.parametrize("cpu", [level("avx2"), "default"])
+def test_other_kinds_of_cpu(cpu):
     """In a process of its own: the CPU is looked at once."""
-    guard_pages.run_alone(__file__, "sweep(7)", FLAMBEAU_CPU=level)
+    guard_pages.run_alone(__file__, "sweep(7)", FLAMBEAU_CPU=cpu)
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rows import level
 
 import flambeau as torch
 from flambeau.inductor import debug
@@ -224,10 +225,10 @@ def guarded() -> None:
                 assert "through each of these" in source
 
 
-@pytest.mark.parametrize(("level", "products"), [("avx2", "own"), ("default", "own"), ("avx2", ""), ("", "library")])
-def test_other_kinds_of_cpu(level, products):
+@pytest.mark.parametrize(("cpu", "products"), [("avx2", "own"), ("default", "own"), level("avx2", ""), ("", "library")])
+def test_other_kinds_of_cpu(cpu, products):
     """In a process of its own: the CPU is looked at once."""
-    guard_pages.run_alone(__file__, "sweep(5)", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS=products)
+    guard_pages.run_alone(__file__, "sweep(5)", FLAMBEAU_CPU=cpu, FLAMBEAU_PRODUCTS=products)
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")

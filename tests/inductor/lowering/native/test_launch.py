@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from rows import level
 
 import flambeau as torch
 from flambeau.base import blas, kernels
@@ -193,6 +194,6 @@ def read_only_inside() -> None:
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
-@pytest.mark.parametrize("level", ["", "avx2", "default"])
-def test_reads_nothing_outside_its_arrays(level):
-    guard_pages.run_alone(__file__, "read_only_inside()", **({"FLAMBEAU_CPU": level} if level else {}))
+@pytest.mark.parametrize("cpu", ["", level("avx2"), "default"])
+def test_reads_nothing_outside_its_arrays(cpu):
+    guard_pages.run_alone(__file__, "read_only_inside()", **({"FLAMBEAU_CPU": cpu} if cpu else {}))

@@ -10,6 +10,7 @@ import threading
 
 import numpy as np
 import pytest
+from rows import level, thinned
 
 import flambeau as torch
 from flambeau.base import kernels
@@ -71,8 +72,10 @@ def alike(f, *args, tolerance=0.0):
     torch.testing.assert_close(got, want, rtol=tolerance, atol=0)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("name", DRAWS | TENSORS)
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+
+
+@pytest.mark.parametrize("name, dtype", thinned(DRAWS | TENSORS, DTYPES, torch.float32), ids=str)
 def test_streams(name, dtype):
     if name in TENSORS and dtype not in (torch.float32, torch.float64):
         return
@@ -258,6 +261,6 @@ def draws_by_formula() -> None:
     np.testing.assert_allclose(torch.randn(n).numpy(), want, rtol=2e-5, atol=2e-6)
 
 
-@pytest.mark.parametrize("level", ["", "avx2", "default"])
-def test_draws_of_each_kind_of_cpu(level):
-    guard_pages.run_alone(__file__, "draws_by_formula()", FLAMBEAU_CPU=level)
+@pytest.mark.parametrize("cpu", ["", level("avx2"), "default"])
+def test_draws_of_each_kind_of_cpu(cpu):
+    guard_pages.run_alone(__file__, "draws_by_formula()", FLAMBEAU_CPU=cpu)
