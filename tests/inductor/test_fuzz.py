@@ -6,7 +6,7 @@ import fuzz_sizes
 import pytest
 
 FOUND = [78, 118, 122, 243, 320]  # failed once: views of intermediate results lost their strides
-FOUND_DTYPES = [16, 70, 133]  # failed once: a number that uint8 can't hold
+FOUND_DTYPES = [70, 133]  # failed once, as 16 did: a number that uint8 can't hold
 
 
 @pytest.mark.parametrize("seed", [*range(40), *FOUND])

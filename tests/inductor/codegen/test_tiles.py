@@ -4,6 +4,7 @@ import platform
 
 import numpy as np
 import pytest
+from rows import level
 
 import flambeau as torch
 from flambeau.inductor.codegen import nests
@@ -42,12 +43,15 @@ PADS = [
 ]
 
 
-def same(fn, *args) -> None:
+def same(fn, *inputs) -> None:
+    """Compiled as eager, for each input."""
     torch._dynamo.reset()
-    results = [r if isinstance(r, tuple) else (r,) for r in (fn(*args), torch.compile(fn)(*args))]
-    for want, got in zip(*results):
-        assert got.dtype is want.dtype and got.shape == want.shape and got.stride() == want.stride()
-        assert torch.equal(got, want)
+    compiled = torch.compile(fn)
+    for x in inputs:
+        results = [r if isinstance(r, tuple) else (r,) for r in (fn(x), compiled(x))]
+        for want, got in zip(*results):
+            assert got.dtype is want.dtype and got.shape == want.shape and got.stride() == want.stride()
+            assert torch.equal(got, want)
 
 
 def draw(shape, dtype):
@@ -223,25 +227,31 @@ def test_parts_of_a_buffer(shape, dtype):
     assert sum(text.count("define void") for text in sources) == 1
 
 
-def within_arrays() -> None:
+def within_arrays(every: int = 1) -> None:
+    """Every so many of the cases, with the input at either end of its pages."""
     places = guard_pages.GuardPages(False), guard_pages.GuardPages(True)
+    cases = [
+        (dtype, shape, fn)
+        for dtype in (np.float32, np.float64, np.int8)
+        for shape in (SHAPES if dtype is np.float32 else SHAPES[1:3])
+        for fn in (*(fn for _, fn in ACROSS[:5]), *STREAMS[:4], *STREAMS[8:14])
+    ]
+    cases += [(np.float32, (70, 33), fn) for _, fn in PARTS] + [(np.float32, shape, fn) for shape, fn in ORDERED]
     with config.patch({"streamed_bytes": 1024}):
-        for dtype in (np.float32, np.float64, np.int8):
-            for shape in SHAPES if dtype is np.float32 else SHAPES[1:3]:
-                x = np.random.default_rng(0).normal(0, 40, shape).astype(dtype)
-                for place in places:
-                    t = torch.from_numpy(place(x))
-                    for fn in (*(fn for _, fn in ACROSS[:5]), *STREAMS[:4], *STREAMS[8:14]):
-                        same(fn, t)
-        for _, fn in PARTS:
-            for place in places:
-                same(fn, torch.from_numpy(place(np.random.default_rng(0).normal(0, 40, (70, 33)).astype(np.float32))))
-        for shape, fn in ORDERED:
-            for place in places:
-                same(fn, torch.from_numpy(place(np.random.default_rng(0).normal(0, 40, shape).astype(np.float32))))
+        for dtype, shape, fn in cases[::every]:
+            x = np.random.default_rng(0).normal(0, 40, shape).astype(dtype)
+            same(fn, *[torch.from_numpy(place(x)) for place in places])
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
-@pytest.mark.parametrize("cpu, allocator", [("", ""), ("avx2", ""), ("default", "system")])
-def test_kernels_stay_in_their_arrays(cpu, allocator):
-    guard_pages.run_alone(__file__, "within_arrays()", FLAMBEAU_CPU=cpu, FLAMBEAU_ALLOCATOR=allocator)
+@pytest.mark.parametrize(
+    "cpu, allocator, every",
+    [
+        ("", "", 1),
+        level("avx2", "", 4),
+        ("default", "system", 4),
+        pytest.param("default", "system", 1, marks=pytest.mark.slow),
+    ],
+)
+def test_kernels_stay_in_their_arrays(cpu, allocator, every):
+    guard_pages.run_alone(__file__, f"within_arrays({every})", FLAMBEAU_CPU=cpu, FLAMBEAU_ALLOCATOR=allocator)

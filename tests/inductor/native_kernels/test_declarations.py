@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,30 @@ C = {p.name: p.read_text() for p in (ROOT / "csrc").glob("*/*.[chd]*")}
 PYTHON = {p.relative_to(ROOT / "src/flambeau").as_posix(): p.read_text() for p in (ROOT / "src/flambeau").rglob("*.py")}
 
 
+def index(pattern, texts):
+    """Which files have each name that the pattern finds."""
+    found = defaultdict(list)
+    for f, text in texts.items():
+        for name in dict.fromkeys(re.findall(pattern, text, re.MULTILINE)):
+            found[name].append(f)
+    return found
+
+
+@pytest.fixture(scope="module")
+def functions():
+    return index(r"^FLB_KERNEL\((\w+)\) \{", C)
+
+
+@pytest.fixture(scope="module")
+def calls():
+    return index(r"\bkernels\.(\w+)", PYTHON)
+
+
 @pytest.mark.parametrize("name", sorted(_runtime.KERNELS))
-def test_one_declaration_one_function_and_no_name_elsewhere(name):
+def test_one_declaration_one_function_and_no_name_elsewhere(name, functions, calls):
     assert len(re.findall(rf"\bKERNEL\({name}\b", C["kernels.def"])) == 1
-    files = [f for f, text in C.items() if re.search(rf"^FLB_KERNEL\({name}\) \{{", text, re.MULTILINE)]
-    assert len(files) == 1
-    callers = [f for f, text in PYTHON.items() if re.search(rf"\bkernels\.{name}\b", text)]
+    assert len(functions[name]) == 1
+    callers = calls[name]
     allowed = ("base/", "core/native_kernels/", "core/generator.py", "inductor/lowering/native/", "ops/")
     assert all(f.startswith(allowed) for f in callers), callers
     assert callers or name in {kernel.ways for kernel in _runtime.KERNELS.values()}

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from rows import level, thinned
 
 import flambeau as torch
 from flambeau import _runtime
@@ -45,10 +46,10 @@ def sweep(every: int) -> None:
         _check(m, n, k, (np.float32, np.float64)[i % 2], ta, tb, rng)
 
 
-@pytest.mark.parametrize("level", ["", "avx2", "default"])
-def test_products(level):
+@pytest.mark.parametrize("cpu", ["", level("avx2"), "default"])
+def test_products(cpu):
     """Each level runs in a process of its own: the CPU is looked at once."""
-    guard_pages.run_alone(__file__, f"sweep({7 if level else 3})", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS="own")
+    guard_pages.run_alone(__file__, f"sweep({7 if cpu else 3})", FLAMBEAU_CPU=cpu, FLAMBEAU_PRODUCTS="own")
 
 
 LARGE = (
@@ -110,9 +111,9 @@ def sweep_large() -> None:
         np.testing.assert_array_equal(got[np.ix_(rows, columns)], plain[np.ix_(rows, columns)])
 
 
-@pytest.mark.parametrize("level", ["", "avx512", "avx2"])
-def test_large_products(level):
-    guard_pages.run_alone(__file__, "sweep_large()", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS="own")
+@pytest.mark.parametrize("cpu", ["", level("avx512"), level("avx2")])
+def test_large_products(cpu):
+    guard_pages.run_alone(__file__, "sweep_large()", FLAMBEAU_CPU=cpu, FLAMBEAU_PRODUCTS="own")
 
 
 def large_stay_inside() -> None:
@@ -126,9 +127,9 @@ def large_stay_inside() -> None:
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
-@pytest.mark.parametrize("level", ["", "avx512"])
-def test_large_products_stay_in_their_arrays(level):
-    guard_pages.run_alone(__file__, "large_stay_inside()", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS="own")
+@pytest.mark.parametrize("cpu", ["", level("avx512")])
+def test_large_products_stay_in_their_arrays(cpu):
+    guard_pages.run_alone(__file__, "large_stay_inside()", FLAMBEAU_CPU=cpu, FLAMBEAU_PRODUCTS="own")
 
 
 BF16 = torch.bfloat16.np
@@ -168,9 +169,11 @@ def sweep_bf16(way: int) -> None:
     assert (np.delete(out, (3, 20, 39), 0) == 64).all()
 
 
-@pytest.mark.parametrize("level, way", [("", 2), ("avx512_bf16", 1), ("avx512", 0), ("avx2", 0), ("default", 0)])
-def test_products_of_bf16(level, way):
-    guard_pages.run_alone(__file__, f"sweep_bf16({way})", FLAMBEAU_CPU=level)
+@pytest.mark.parametrize(
+    "cpu, way", [("", 2), level("avx512_bf16", 1), level("avx512", 0), level("avx2", 0), ("default", 0)]
+)
+def test_products_of_bf16(cpu, way):
+    guard_pages.run_alone(__file__, f"sweep_bf16({way})", FLAMBEAU_CPU=cpu)
 
 
 def bf16_stays_inside() -> None:
@@ -183,9 +186,9 @@ def bf16_stays_inside() -> None:
 
 
 @pytest.mark.skipif(not guard_pages.available, reason="mprotect through ctypes is Linux's here")
-@pytest.mark.parametrize("level", ["", "avx512_bf16", "default"])
-def test_products_of_bf16_stay_in_their_arrays(level):
-    guard_pages.run_alone(__file__, "bf16_stays_inside()", FLAMBEAU_CPU=level)
+@pytest.mark.parametrize("cpu", ["", level("avx512_bf16"), "default"])
+def test_products_of_bf16_stay_in_their_arrays(cpu):
+    guard_pages.run_alone(__file__, "bf16_stays_inside()", FLAMBEAU_CPU=cpu)
 
 
 F = torch.nn.functional
@@ -209,9 +212,11 @@ ADDED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("sizes", [(3, 5, 7), (40, 33, 64), (128, 100, 130), (1, 300, 280), (70, 1, 600)], ids=str)
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-def test_products_with_an_addend_are_rounded_once(dtype, sizes):
+ADDED_SIZES = [(3, 5, 7), (40, 33, 64), (128, 100, 130), (1, 300, 280), (70, 1, 600)]
+
+
+@pytest.mark.parametrize("sizes, dtype", thinned(ADDED_SIZES, [torch.bfloat16, torch.float16], torch.bfloat16), ids=str)
+def test_products_with_an_addend_are_rounded_once(sizes, dtype):
     """As PyTorch's: a rounding of the product and one of the sum differ from one of both in a quarter of the elements."""
     m, k, n = sizes
     generator = torch.Generator().manual_seed(0)
@@ -278,10 +283,12 @@ def at_least(cases: int) -> None:
     assert packed_as_unpacked() >= cases
 
 
-@pytest.mark.parametrize("level, products", [("", ""), ("", "own"), ("avx2", "own"), ("default", "own"), ("avx2", "")])
-def test_packed_operands(level, products):
+@pytest.mark.parametrize(
+    "cpu, products", [("", ""), ("", "own"), level("avx2", "own"), ("default", "own"), level("avx2", "")]
+)
+def test_packed_operands(cpu, products):
     least = 30 if products else 20  # the others are the library's
-    guard_pages.run_alone(__file__, f"at_least({least})", FLAMBEAU_CPU=level, FLAMBEAU_PRODUCTS=products)
+    guard_pages.run_alone(__file__, f"at_least({least})", FLAMBEAU_CPU=cpu, FLAMBEAU_PRODUCTS=products)
 
 
 def packed_inside() -> None:
