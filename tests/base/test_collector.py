@@ -114,7 +114,7 @@ def test_what_was_made_is_old_at_the_end_and_garbage_is_found(frozen, monkeypatc
         return [[] for _ in range(20_000)]
 
     monkeypatch.setattr(collector, "_not_asking", 0)
-    gc.collect(1)
+    gc.collect()
     if frozen:
         gc.freeze()
     try:
