@@ -1,5 +1,6 @@
 """What third-party libraries do with PyTorch beyond its documentation: each row is a habit seen in one of them."""
 
+import contextlib
 import importlib
 import subprocess
 import sys
@@ -246,7 +247,7 @@ def test_hooks_on_what_every_module_and_optimizer_does():
 
     seen = []
     early = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
-    handles = [
+    hooks = [
         module.register_module_parameter_registration_hook(lambda m, name, p: seen.append(name)),
         module.register_module_buffer_registration_hook(lambda m, name, b: seen.append(name)),
         module.register_module_module_registration_hook(lambda m, name, c: nn.Identity() if name == "other" else None),
@@ -254,17 +255,19 @@ def test_hooks_on_what_every_module_and_optimizer_does():
         register_optimizer_step_pre_hook(lambda o, args, kwargs: seen.append("before")),
         register_optimizer_step_post_hook(lambda o, args, kwargs: seen.append("after")),
     ]
-    norm = nn.BatchNorm1d(2)
-    assert seen == ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
-    norm.other = nn.Linear(1, 1)
-    assert isinstance(norm.other, nn.Identity)
-    seen.clear()
-    norm(torch.ones(3, 2, requires_grad=True)).sum().backward()
-    early.step()
-    torch.optim.SGD(norm.parameters(), lr=0.1).step()
-    assert seen == ["BatchNorm1d", "before", "after", "before", "after"]
-    for handle in handles:
-        handle.remove()
+    # They go whatever happens: other tests have modules and optimizers too.
+    with contextlib.ExitStack() as registered:
+        for hook in hooks:
+            registered.enter_context(hook)
+        norm = nn.BatchNorm1d(2)
+        assert seen == ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
+        norm.other = nn.Linear(1, 1)
+        assert isinstance(norm.other, nn.Identity)
+        seen.clear()
+        norm(torch.ones(3, 2, requires_grad=True)).sum().backward()
+        early.step()
+        torch.optim.SGD(norm.parameters(), lr=0.1).step()
+        assert seen == ["BatchNorm1d", "before", "after", "before", "after"]
     seen.clear()
     early.step(), nn.Linear(1, 1)
     assert not seen
