@@ -173,6 +173,7 @@ def write(key: Key, traced: Traced, graphs: list[GraphModule], ways: Ways | None
                 sorted(traced.uncounted),
                 sorted(traced.mutated_under_grad),
                 [(k.inputs, k.outputs) for k in traced.kept],
+                [sorted(tangents) for tangents in traced.filled],
             ),
         }
         # One that was found to be a constant isn't among the symbols: then only the numbers' ShapeEnv tells of it.
@@ -202,7 +203,9 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
     dec = Decoder(key.symbols, key.mode or FakeTensorMode(allow_non_fake_inputs=True, shape_env=key.env))
     if not _assume(entry["guards"], dec, key.env):
         return None
-    mutated, num_forward, joint, tangent_of, with_grad, random, fallible, uncounted, under_grad, kept = entry["plain"]
+    mutated, num_forward, joint, tangent_of, with_grad, random, fallible, uncounted, under_grad, kept, filled = entry[
+        "plain"
+    ]
     traced = Traced(
         None,
         [dec.value(v) for v in entry["inputs"]],
@@ -219,6 +222,7 @@ def read(key: Key) -> tuple[Traced, list, Ways | None, str] | None:
         frozenset(uncounted),
         frozenset(under_grad),
         kept=[Kept(*row) for row in kept],
+        filled=[set(tangents) for tangents in filled],
     )
     if isinstance(entry["gradient"], str):
         traced.gradient = OffTape[entry["gradient"]]

@@ -123,7 +123,7 @@ class FunctionCtx:
     saved_variables = saved_tensors
 
 
-def for_each_argument(node: Node, got: tuple, n: int) -> tuple:
+def for_each_argument(node: Any, got: tuple, n: int) -> tuple:
     """What a backward returned for ``n`` arguments; None may follow. RuntimeError for another number."""
     if len(got) > n and all(g is None for g in got[n:]):
         got = got[:n]

@@ -56,7 +56,7 @@ def slotted(cls=None, *, frozen: bool = True, eq: bool = True) -> Any:
         if type(f) is FunctionType and "__class__" in f.__code__.co_freevars:
             f.__closure__[f.__code__.co_freevars.index("__class__")].cell_contents = made
     values = _values_of(names)
-    methods = {
+    methods: dict[str, Any] = {
         "__init__": _init_of(made, names, defaults),
         "__repr__": lambda self: f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)!r}' for n in names)})",
         "__reduce__": lambda self: (type(self), values(self)),

@@ -111,7 +111,7 @@ def wrap_step(optimizer: Optimizer, around: Callable) -> Callable:
     It holds the optimizer weakly: tensors go with the last reference to it, not when the collector comes round. The caller has to hold it while
     it steps (ReferenceError).
     """
-    before = optimizer.step
+    before: Any = optimizer.step
     owned = getattr(before, "__self__", None) is optimizer
     if owned:
         before = before.__func__
