@@ -56,8 +56,8 @@ def ends_of(v: RangeVariable) -> Ends | None:
     if isinstance(step, SymbolicVariable):
         return None
     step = step.as_constant()
-    numbers = [e.number if isinstance(e, SymbolicVariable) else e.as_constant() for e in (start, stop)]
-    if step == 0 or not ((numbers[0] < numbers[1]) if step > 0 else (numbers[0] > numbers[1])):
+    first, end = (e.number if isinstance(e, SymbolicVariable) else e.as_constant() for e in (start, stop))
+    if step == 0 or not (first < end if step > 0 else first > end):
         return None
     hints = [
         e.number.env.hint(e.number.expr) if isinstance(e, SymbolicVariable) else e.as_constant() for e in (start, stop)
